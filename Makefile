@@ -1,0 +1,125 @@
+# Weir: `make` builds, `make check` tests, `make demo` shows, `make help` lists the rest.
+
+VARIANT ?= release
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+VERSION := 0.1.0
+
+B := $(if $(filter release,$(VARIANT)),build,build-$(VARIANT))
+Q := $(if $(V),,@)
+
+CC       ?= cc
+PYTHON   := /usr/bin/python3
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+FLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2
+FLAGS_debug   := -O0 -g3
+FLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FLAGS_tsan    := -O1 -g -fsanitize=thread
+override CPPFLAGS += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Iinclude
+override CFLAGS   += -std=c17 $(WARNINGS) $(FLAGS_$(VARIANT)) -fPIC -pthread
+override LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(VARIANT))) -pthread -Wl,--as-needed -Wl,-z,now
+
+pkg_cflags = $(shell pkg-config --cflags $(1))
+pkg_libs   = $(shell pkg-config --libs $(1))
+
+# ---- What each part needs of other libraries (docs/dependencies.md says why) ----
+
+CORE_PKGS := glib-2.0 gmodule-2.0 json-glib-1.0 libcap-ng
+
+include plugins/packages.mk
+
+# ---- The library and the command ----
+
+CORE_SRC := $(filter-out core/main.c,$(wildcard core/*.c))
+CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
+
+PLUGIN_NAMES := $(sort $(patsubst plugins/%.c,%,$(wildcard plugins/*.c)) \
+                       $(patsubst plugins/%/,%,$(dir $(wildcard plugins/*/*.c))))
+plugin_src   = $(wildcard plugins/$(1).c plugins/$(1)/*.c)
+missing_pkgs = $(foreach p,$(PKGS_$(1)),$(if $(shell pkg-config --exists $(p) || echo no),$(p)))
+LEFT_OUT    := $(foreach n,$(PLUGIN_NAMES),$(if $(call missing_pkgs,$(n)),$(n)))
+PLUGINS     := $(filter-out $(LEFT_OUT),$(PLUGIN_NAMES))
+
+.PHONY: all
+all: $(B)/weir $(PLUGINS:%=$(B)/plugins/%.so)
+	$(foreach n,$(LEFT_OUT),$(Q)echo "left out: plugin $(n), which needs $(call missing_pkgs,$(n))"$(newline))
+
+define newline
+
+
+endef
+
+$(B)/libweir.so: $(CORE_OBJ)
+	@echo "  LINK  $@"
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,libweir.so -o $@ $^ $(call pkg_libs,$(CORE_PKGS)) -lm
+
+$(B)/weir: $(B)/core/main.o $(B)/libweir.so
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' -o $@ $< -L$(B) -lweir $(call pkg_libs,$(CORE_PKGS))
+
+$(B)/core/%.o: core/%.c
+	@echo "  CC    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(call pkg_cflags,$(CORE_PKGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define plugin_rules
+$(B)/plugins/$(1).so: $(patsubst %.c,$(B)/%.o,$(call plugin_src,$(1))) $(B)/libweir.so
+	@echo "  LINK  $$@"
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -o $$@ $$(filter %.o,$$^) -L$(B) -lweir $(if $(PKGS_$(1)),$(call pkg_libs,$(PKGS_$(1))))
+$(patsubst %.c,$(B)/%.o,$(call plugin_src,$(1))): PLUGIN_CFLAGS := -fvisibility=hidden $(if $(PKGS_$(1)),$(call pkg_cflags,$(PKGS_$(1))))
+endef
+$(foreach n,$(PLUGINS),$(eval $(call plugin_rules,$(n))))
+
+$(B)/plugins/%.o: plugins/%.c
+	@echo "  CC    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# ---- Tests, tools, installation ----
+
+include tests/tests.mk
+
+.PHONY: deps
+deps:
+	$(Q)tools/deps.sh
+
+.PHONY: install uninstall
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/weir/plugins $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include/weir
+	install -m 755 $(B)/weir $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(B)/libweir.so $(DESTDIR)$(LIBDIR)/
+	install -m 644 $(PLUGINS:%=$(B)/plugins/%.so) $(DESTDIR)$(LIBDIR)/weir/plugins/
+	install -m 644 include/weir/*.h $(DESTDIR)$(PREFIX)/include/weir/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		tools/weir.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/weir.pc
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(DESTDIR)$(LIBDIR)/libweir.so $(DESTDIR)$(LIBDIR)/pkgconfig/weir.pc
+	rm -rf $(DESTDIR)$(LIBDIR)/weir $(DESTDIR)$(PREFIX)/include/weir
+
+SOURCES = $(shell git ls-files '*.c' '*.h')
+.PHONY: format format-check
+format:
+	$(Q)clang-format -i $(SOURCES)
+format-check:
+	$(Q)clang-format --dry-run --Werror $(SOURCES)
+
+.PHONY: clean
+clean:
+	rm -rf build build-debug build-asan build-tsan
+
+.PHONY: help
+help:
+	@echo 'make              build/weir, build/libweir.so and build/plugins/*.so'
+	@echo 'make check        install what is missing, build, and run all the tests'
+	@echo 'make demo         install, build, and run the main job on real packets'
+	@echo 'make asan tsan    the tests under address and undefined-behaviour, and thread sanitizers'
+	@echo 'make bench        Weir beside other tools on this machine'
+	@echo 'make deps         install from Debian what is missing'
+	@echo 'make install      to PREFIX=$(PREFIX), LIBDIR=$(LIBDIR), below DESTDIR'
+	@echo 'make uninstall    take that away again'
+	@echo 'make format       clang-format; format-check only looks'
+	@echo 'make clean        remove the build folders'
+	@echo 'VARIANT=debug     build into build-debug (also asan, tsan);  V=1 shows the commands'

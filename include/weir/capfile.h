@@ -1,0 +1,108 @@
+/*
+ * weir/capfile.h: classic pcap and pcapng, written into and read from memory.
+ *
+ * Formats: draft-ietf-opsawg-pcap (classic) and draft-ietf-opsawg-pcapng.  Everything is written in
+ * little-endian byte order, so that bodies from different machines can be joined.  No system calls
+ * here: files, pipes and messages are the caller's.
+ */
+#ifndef WEIR_CAPFILE_H
+#define WEIR_CAPFILE_H
+
+#include <weir/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_MAX_CAPLEN 262144u /* what a record may hold; also the snaplen written into headers   \
+				 */
+
+/* ---- Writing: each returns the bytes stored at `to`, of which the caller has made room for
+ * enough. ------ */
+
+enum weir_precision { WEIR_PRECISION_NS = 0, WEIR_PRECISION_US };
+
+#define WEIR_PCAP_HEADER 24u
+#define WEIR_PCAP_RECORD 16u /* and the packet's caplen */
+
+size_t weir_pcap_header(uint8_t *to, uint32_t linktype, enum weir_precision precision);
+/* Seconds are unsigned 32 bits: times outside 1970 to 2106 are clamped. */
+size_t weir_pcap_record(uint8_t *to, const struct weir_packet *packet,
+			enum weir_precision precision);
+
+/* Strings may be NULL: that option is left out.  Strings over 4,096 bytes are cut. */
+struct weir_section {
+	const char *hardware, *os, *application, *comment;
+};
+/* Room for a section header is 64 bytes and its strings, each rounded up to 8 more. */
+#define WEIR_PCAPNG_SECTION_MAX   (64u + 4u * (4096u + 8u))
+#define WEIR_PCAPNG_INTERFACE_MAX (96u + 5u * (4096u + 8u))
+/* Room for a packet block without its data, with every option that can be written. */
+#define WEIR_PCAPNG_PACKET_MAX 128u
+
+size_t weir_pcapng_section(uint8_t *to, const struct weir_section *section);
+/* Nanosecond resolution, snaplen 262,144.  filter, os: NULL or what is written as if_filter, if_os.
+ */
+size_t weir_pcapng_interface(uint8_t *to, const struct weir_interface *interface,
+			     const char *filter, const char *os);
+/* An enhanced packet block.  file_iface: the index of its interface block in this section.  extras:
+ * with direction, queue, dropcount, mark where the packet has them, else the bare block. */
+size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_t file_iface,
+			  bool extras);
+/* The exact size of what the two above will store for this packet. */
+size_t weir_pcapng_packet_size(const struct weir_packet *packet, bool extras);
+
+/* ---- Reading
+ * --------------------------------------------------------------------------------------------- */
+
+struct weir_reader;
+
+/*
+ * Called for each interface that the file describes, before its first packet; returns the id to
+ * store in packets (weir_interface_add() in a plugin).
+ */
+typedef uint16_t (*weir_reader_interface)(void *user, const struct weir_interface *interface);
+/* Called for each peculiarity, with its byte offset in the stream. */
+typedef void (*weir_reader_warning)(void *user, uint64_t offset, const char *message);
+
+struct weir_reader *weir_reader_new(weir_reader_interface on_interface,
+				    weir_reader_warning on_warning, void *user);
+void weir_reader_free(struct weir_reader *reader); /* takes NULL */
+
+enum weir_reader_status {
+	WEIR_READER_OK, /* packets were stored, or there is nothing more in these bytes */
+	WEIR_READER_MORE, /* the next record needs at least `need` bytes at this place */
+	WEIR_READER_BAD, /* the stream cannot go on: weir_reader_error() says what and where */
+};
+
+/* Sums over all calls: total = header + record + skipped at every moment. */
+struct weir_reader_totals {
+	uint64_t header_bytes; /* file and section headers, interface blocks */
+	uint64_t record_bytes; /* packet records with their headers and padding */
+	uint64_t skipped_bytes; /* blocks that hold no packet, and records that were refused */
+	uint64_t packets;
+	uint64_t skipped_packets; /* packets that were there and could not be delivered */
+};
+
+/*
+ * Parses from `bytes`, which must start where the last call's *ret_used ended, up to max packets.
+ * Descriptors point into bytes.  *ret_used is how much of it is done with; *ret_need is set with
+ * WEIR_READER_MORE (0 otherwise).  Packets stored before an error are counted in *ret_n too.
+ */
+enum weir_reader_status weir_reader_read(struct weir_reader *reader, const uint8_t *bytes,
+					 size_t len, struct weir_packet *packets, unsigned max,
+					 unsigned *ret_n, size_t *ret_used, size_t *ret_need);
+const char *
+weir_reader_error(const struct weir_reader *reader); /* NULL: none; owned by the reader */
+const struct weir_reader_totals *weir_reader_totals(const struct weir_reader *reader);
+/* What the stream is said to be, such as "pcapng" or "gzip"; NULL before its first bytes. */
+const char *weir_reader_format(const struct weir_reader *reader);
+/* The stream has ended with `left` bytes that were not used: the totals move them to skipped; true
+ * if that cut a record or header (a torn tail), false if left is 0. An ending before the format is
+ * known is an error. */
+bool weir_reader_end(struct weir_reader *reader, size_t left);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

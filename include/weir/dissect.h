@@ -1,0 +1,37 @@
+/*
+ * weir/dissect.h: where the headers of a packet are, and which flow it belongs to.
+ *
+ * Bytes are foreign: nothing beyond caplen is read, whatever lengths the packet claims.  No state;
+ * any thread.
+ */
+#ifndef WEIR_DISSECT_H
+#define WEIR_DISSECT_H
+
+#include <weir/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Finds the network and the transport header behind Ethernet (or what linktype says), VLAN tags
+ * (802.1Q, 802.1ad, stacked), MPLS labels and PPPoE, and for IPv6 behind its extension headers (RFC
+ * 8200). Sets l3, l4, proto, WEIR_F_FRAGMENT and WEIR_F_DISSECTED.  l3 is 0 if there is no IPv4 or
+ * IPv6 header (or an ARP one), l4 is 0 if there is no whole transport header to be found: a later
+ * fragment, a cut packet. Does nothing if the packet has WEIR_F_DISSECTED already.
+ */
+void weir_dissect(struct weir_packet *packet, uint32_t linktype);
+
+/*
+ * The symmetric flow hash: addresses, ports (TCP, UDP, SCTP) and protocol, the same for both
+ * directions, never 0.  Fragments, the first one too, are hashed by addresses and protocol alone,
+ * so that a datagram stays together.  Packets without IP are hashed by their addresses and type of
+ * the link layer, else they are all one flow.  Stored in packet->flow, and returned from there when
+ * it has been computed.
+ */
+uint32_t weir_flow(struct weir_packet *packet, uint32_t linktype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
