@@ -13,7 +13,7 @@ struct weir_position {
 };
 
 struct weir_errors {
-	char *source; /* what messages call the text: the file's name, "-" or "-e" */
+	char *source;        /* what messages call the text: the file's name, "-" or "-e" */
 	GPtrArray *messages; /* char *, complete lines without a newline */
 };
 

@@ -22,11 +22,11 @@ struct weir_node {
 	struct weir_position where;
 	struct weir_value *values; /* one for each option of the plugin's table */
 	unsigned n_options, n_outputs, n_counters;
-	void *config; /* plugin->config_size bytes, filled from values */
+	void *config;             /* plugin->config_size bytes, filled from values */
 	GPtrArray *config_memory; /* what config points to */
-	GPtrArray *in; /* struct weir_edge *, borrowed, in the order of the text */
-	GPtrArray **out; /* n_outputs such arrays */
-	unsigned index; /* in graph->nodes */
+	GPtrArray *in;            /* struct weir_edge *, borrowed, in the order of the text */
+	GPtrArray **out;          /* n_outputs such arrays */
+	unsigned index;           /* in graph->nodes */
 };
 
 struct weir_edge {

@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-#define WEIR_MAX_CAPLEN 262144u /* what a record may hold; also the snaplen written into headers   \
-				 */
+#define WEIR_MAX_CAPLEN                                                                            \
+	262144u /* what a record may hold; also the snaplen written into headers                   \
+		 */
 
 /* ---- Writing: each returns the bytes stored at `to`, of which the caller has made room for
  * enough. ------ */
@@ -52,8 +53,7 @@ size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_
 /* The exact size of what the two above will store for this packet. */
 size_t weir_pcapng_packet_size(const struct weir_packet *packet, bool extras);
 
-/* ---- Reading
- * --------------------------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 struct weir_reader;
 
@@ -70,15 +70,15 @@ struct weir_reader *weir_reader_new(weir_reader_interface on_interface,
 void weir_reader_free(struct weir_reader *reader); /* takes NULL */
 
 enum weir_reader_status {
-	WEIR_READER_OK, /* packets were stored, or there is nothing more in these bytes */
+	WEIR_READER_OK,   /* packets were stored, or there is nothing more in these bytes */
 	WEIR_READER_MORE, /* the next record needs at least `need` bytes at this place */
-	WEIR_READER_BAD, /* the stream cannot go on: weir_reader_error() says what and where */
+	WEIR_READER_BAD,  /* the stream cannot go on: weir_reader_error() says what and where */
 };
 
 /* Sums over all calls: total = header + record + skipped at every moment. */
 struct weir_reader_totals {
-	uint64_t header_bytes; /* file and section headers, interface blocks */
-	uint64_t record_bytes; /* packet records with their headers and padding */
+	uint64_t header_bytes;  /* file and section headers, interface blocks */
+	uint64_t record_bytes;  /* packet records with their headers and padding */
 	uint64_t skipped_bytes; /* blocks that hold no packet, and records that were refused */
 	uint64_t packets;
 	uint64_t skipped_packets; /* packets that were there and could not be delivered */

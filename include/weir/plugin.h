@@ -35,61 +35,59 @@ extern "C" {
 #define WEIR_EXPORT
 #endif
 
-/* ---- Packets ------------------------------------------------------------------------------------
- */
+/* ---- Packets ---- */
 
 /* 64 bytes on every 64-bit machine: the size is in every plugin, and a batch fits a level-1 cache.
  */
 struct weir_packet {
 	const uint8_t *data; /* borrowed and read-only: to change bytes see weir_writable() */
-	int64_t ts_ns; /* nanoseconds since the Unix epoch, UTC */
-	uint32_t caplen; /* bytes at data */
-	uint32_t wirelen; /* bytes on the wire; never below caplen */
-	uint32_t flow; /* symmetric flow hash; 0: not computed yet, see weir_flow() */
-	uint32_t key; /* outer key that a decapsulating stage took off (VNI, TEID); 0: none */
-	uint32_t mark; /* for plugins that classify, written into pcapng as a comment; 0: none */
+	int64_t ts_ns;       /* nanoseconds since the Unix epoch, UTC */
+	uint32_t caplen;     /* bytes at data */
+	uint32_t wirelen;    /* bytes on the wire; never below caplen */
+	uint32_t flow;       /* symmetric flow hash; 0: not computed yet, see weir_flow() */
+	uint32_t key;     /* outer key that a decapsulating stage took off (VNI, TEID); 0: none */
+	uint32_t mark;    /* for plugins that classify, written into pcapng as a comment; 0: none */
 	uint32_t dropped; /* packets that the source knows it lost just before this one */
-	uint16_t iface; /* see weir_interface() */
-	uint16_t queue; /* receive queue of the NIC; UINT16_MAX: unknown */
-	uint16_t flags; /* WEIR_F_* */
-	uint16_t l3, l4; /* offsets from data, valid with WEIR_F_DISSECTED: see weir_dissect();
-			    who moves data clears that flag */
-	uint8_t proto; /* IP protocol behind all extension headers, with WEIR_F_DISSECTED */
-	uint8_t verdict; /* 0 when judge() is called; judge() sets an output, or WEIR_PENDING */
-	uint16_t order; /* core's: position in the batch of the source */
+	uint16_t iface;   /* see weir_interface() */
+	uint16_t queue;   /* receive queue of the NIC; UINT16_MAX: unknown */
+	uint16_t flags;   /* WEIR_F_* */
+	uint16_t l3, l4;  /* offsets from data, valid with WEIR_F_DISSECTED: see weir_dissect();
+			     who moves data clears that flag */
+	uint8_t proto;    /* IP protocol behind all extension headers, with WEIR_F_DISSECTED */
+	uint8_t verdict;  /* 0 when judge() is called; judge() sets an output, or WEIR_PENDING */
+	uint16_t order;   /* core's: position in the batch of the source */
 	uint8_t reserved[10]; /* 0; copied with the packet */
 };
 
 enum {
-	WEIR_F_IN = 1, /* received by the interface */
-	WEIR_F_OUT = 2, /* sent by it */
+	WEIR_F_IN = 1,           /* received by the interface */
+	WEIR_F_OUT = 2,          /* sent by it */
 	WEIR_F_CSUM_PARTIAL = 4, /* checksum left to the NIC: looks wrong, is not */
-	WEIR_F_CSUM_GOOD = 8, /* the NIC has verified it */
-	WEIR_F_HW_TIME = 16, /* ts_ns is from the clock of the NIC */
+	WEIR_F_CSUM_GOOD = 8,    /* the NIC has verified it */
+	WEIR_F_HW_TIME = 16,     /* ts_ns is from the clock of the NIC */
 	WEIR_F_DISSECTED = 32,
 	WEIR_F_FRAGMENT = 64, /* any fragment of an IP packet, the first one too */
 };
 
-#define WEIR_PENDING                                                                               \
-	0xffu /* a sink has accepted the packet; the outcome follows by weir_settle() */
+/* A sink has accepted the packet; the outcome follows by weir_settle(). */
+#define WEIR_PENDING 0xffu
 
 /* An interface that packets came from.  Strings live as long as the run. */
 struct weir_interface {
 	const char *name;
 	const char *description; /* NULL: none */
-	uint32_t linktype; /* LINKTYPE_*, https://www.tcpdump.org/linktypes.html */
-	uint32_t snaplen; /* 0: unlimited */
+	uint32_t linktype;       /* LINKTYPE_*, https://www.tcpdump.org/linktypes.html */
+	uint32_t snaplen;        /* 0: unlimited */
 	uint64_t reserved[4];
 };
 
-/* ---- A plugin's view of a run -------------------------------------------------------------------
- */
+/* ---- A plugin's view of a run ---- */
 
 /* Handed to every callback. `lane` is NULL in callbacks of the whole node. */
 struct weir_self {
 	const void *config; /* the options, laid out as the option table says */
-	void *node; /* node_size bytes, shared by the lanes */
-	void *lane; /* lane_size bytes, this lane's own */
+	void *node;         /* node_size bytes, shared by the lanes */
+	void *lane;         /* lane_size bytes, this lane's own */
 	uint32_t lane_index, lane_count;
 	const char *name; /* of the node, as the pipeline text or its report calls it */
 };
@@ -97,7 +95,7 @@ struct weir_self {
 struct weir_now {
 	int64_t stream_ns; /* the lane's mark: no later packet is older. Packet time behind files,
 			      the clock behind live sources; INT64_MIN before the first packet */
-	int64_t mono_ns; /* CLOCK_MONOTONIC, read once a batch */
+	int64_t mono_ns;   /* CLOCK_MONOTONIC, read once a batch */
 };
 
 enum { WEIR_SOURCE = 1, WEIR_STAGE, WEIR_SINK };
@@ -111,8 +109,8 @@ enum { WEIR_PASS = 0, WEIR_DISCARD, WEIR_LOSS };
 /* How a source splits its packets among its lanes; what a stage or sink needs of its lanes. */
 enum {
 	WEIR_LANES_ANY = 0, /* split anyhow; needs nothing */
-	WEIR_LANES_FLOW, /* all packets of a flow, both directions, are in one lane */
-	WEIR_LANES_ONE, /* one lane has all the packets */
+	WEIR_LANES_FLOW,    /* all packets of a flow, both directions, are in one lane */
+	WEIR_LANES_ONE,     /* one lane has all the packets */
 };
 
 /* Why tick() is called. */
@@ -124,16 +122,15 @@ enum { WEIR_END = -1, WEIR_FAILED = -2 };
 /* Flags of a plugin. */
 enum {
 	WEIR_CHANGES_BYTES = 1, /* calls weir_writable() */
-	WEIR_CHANGES_FLOW = 2, /* packets of one flow before it may be of several after it */
-	WEIR_LIVE = 4, /* a source that cannot wait: a full buffer behind it means loss */
+	WEIR_CHANGES_FLOW = 2,  /* packets of one flow before it may be of several after it */
+	WEIR_LIVE = 4,          /* a source that cannot wait: a full buffer behind it means loss */
 	WEIR_MEMORY_WRITABLE = 8, /* a source whose packet memory may be changed in place */
 };
 
-/* ---- Tables: the only places where options, outputs and counters are written
- * ----------------------- */
+/* ---- Tables: the only places where options, outputs and counters are written ---- */
 
 struct weir_output {
-	const char *name; /* a-z { a-z | 0-9 | - } */
+	const char *name;     /* a-z { a-z | 0-9 | - } */
 	uint32_t unconnected; /* WEIR_PASS, WEIR_DISCARD or WEIR_LOSS */
 	uint32_t carries;
 	const char *help;
@@ -152,9 +149,9 @@ enum {
 	WEIR_MINUS_PACKETS,
 	WEIR_PLUS_BYTES,
 	WEIR_MINUS_BYTES,
-	WEIR_ROLE = 0xff, /* mask */
+	WEIR_ROLE = 0xff,     /* mask */
 	WEIR_IS_LOSS = 0x100, /* packets that the node has lost: part of the run's `lost` */
-	WEIR_IS_NIC = 0x200, /* packets that the NIC has lost: part of the run's `nic` */
+	WEIR_IS_NIC = 0x200,  /* packets that the NIC has lost: part of the run's `nic` */
 };
 
 struct weir_counter {
@@ -166,44 +163,44 @@ struct weir_counter {
 /* The C type at `offset` in the config, and what `range` says. */
 enum {
 	WEIR_STRING = 1, /* const char *; NULL if the fallback is "" and nothing was given */
-	WEIR_INFILE, /* const char *: a file to be read */
-	WEIR_OUTFILE, /* const char *: a name or pattern that no other node may write, see
-			 weir_expand() */
-	WEIR_ENDPOINT, /* const char *: an endpoint that no other node may bind */
-	WEIR_NUMBER, /* int64_t; range "1..256" */
-	WEIR_SIZE, /* uint64_t, bytes; range "4KiB..4GiB" */
-	WEIR_TIME, /* int64_t, nanoseconds; range "1ms..1h" */
-	WEIR_RATE, /* struct weir_rate */
-	WEIR_AMOUNT, /* struct weir_amount: bytes or percent */
-	WEIR_BOOL, /* bool; yes or no */
-	WEIR_CHOICE, /* uint32_t, the index in range "a|b|c" */
-	WEIR_SET, /* uint32_t, bit i for the i-th word of range "a|b|c"; given as a list; "none" is
-		     0 */
+	WEIR_INFILE,     /* const char *: a file to be read */
+	WEIR_OUTFILE,    /* const char *: a name or pattern that no other node may write, see
+			    weir_expand() */
+	WEIR_ENDPOINT,   /* const char *: an endpoint that no other node may bind */
+	WEIR_NUMBER,     /* int64_t; range "1..256" */
+	WEIR_SIZE,       /* uint64_t, bytes; range "4KiB..4GiB" */
+	WEIR_TIME,       /* int64_t, nanoseconds; range "1ms..1h" */
+	WEIR_RATE,       /* struct weir_rate */
+	WEIR_AMOUNT,     /* struct weir_amount: bytes or percent */
+	WEIR_BOOL,       /* bool; yes or no */
+	WEIR_CHOICE,     /* uint32_t, the index in range "a|b|c" */
+	WEIR_SET,  /* uint32_t, bit i for the i-th word of range "a|b|c"; given as a list; "none" is
+		      0 */
 	WEIR_LIST, /* const char *const *, NULL-terminated; NULL if empty */
 };
 
 struct weir_rate {
 	double per_second;
-	uint32_t packets;
+	uint32_t packets; /* 1: packets per second; 0: bits */
 	uint32_t reserved;
-}; /* packets: 1, or 0: bits */
+};
+
+/* Bytes, or percent of the whole; the other one is 0. */
 struct weir_amount {
 	uint64_t bytes;
 	double percent;
-}; /* the other one is 0 */
+};
 
 struct weir_option {
 	const char *name; /* a-z { a-z | 0-9 | - } */
 	uint32_t type;
 	uint32_t offset;
-	const char
-		*fallback; /* as a user would write it; NULL: must be given; "": absent is zero */
-	const char *range; /* NULL: any */
-	const char *help; /* one sentence */
+	const char *fallback; /* as a user writes it; NULL: must be given; "": absent is zero */
+	const char *range;    /* NULL: any */
+	const char *help;     /* one sentence */
 };
 
-/* ---- Pushdown
- * ---------------------------------------------------------------------------------------- */
+/* ---- Pushdown ---- */
 
 /* Classic BPF on the bytes of the wire, as libpcap compiles it (struct bpf_insn). */
 struct weir_insn {
@@ -221,11 +218,10 @@ struct weir_reduction {
 	uint32_t max_bytes;
 };
 
-/* ---- The plugin
- * --------------------------------------------------------------------------------------- */
+/* ---- The plugin ---- */
 
 struct weir_plugin {
-	uint32_t abi; /* WEIR_ABI; never moves */
+	uint32_t abi;  /* WEIR_ABI; never moves */
 	uint32_t size; /* sizeof(struct weir_plugin); never moves */
 	uint16_t packet_size, option_size, output_size, counter_size;
 	uint32_t kind;
@@ -306,8 +302,7 @@ struct weir_plugin {
 
 extern WEIR_EXPORT const struct weir_plugin weir_plugin;
 
-/* ---- What core does for a plugin
- * ------------------------------------------------------------------------- */
+/* ---- What core does for a plugin ---- */
 
 /* Says why a callback of the main thread returns false, or poll() WEIR_FAILED.  option: the name of
  * the option at fault, so that the message can point at it, or NULL.  Several may be said. Any
