@@ -14,12 +14,14 @@
 extern "C" {
 #endif
 
-#define WEIR_MAX_CAPLEN                                                                            \
-	262144u /* what a record may hold; also the snaplen written into headers                   \
-		 */
+/* What a record may hold; also the snaplen written into headers. */
+#define WEIR_MAX_CAPLEN 262144u
 
-/* ---- Writing: each returns the bytes stored at `to`, of which the caller has made room for
- * enough. ------ */
+/*
+ * ---- Writing ----
+ *
+ * Each returns the bytes stored at `to`, of which the caller has made room for enough.
+ */
 
 enum weir_precision { WEIR_PRECISION_NS = 0, WEIR_PRECISION_US };
 
@@ -31,76 +33,94 @@ size_t weir_pcap_header(uint8_t *to, uint32_t linktype, enum weir_precision prec
 size_t weir_pcap_record(uint8_t *to, const struct weir_packet *packet,
 			enum weir_precision precision);
 
-/* Strings may be NULL: that option is left out.  Strings over 4,096 bytes are cut. */
+/* Strings may be NULL or empty: that option is left out.  Those over 4,096 bytes are cut. */
 struct weir_section {
 	const char *hardware, *os, *application, *comment;
 };
-/* Room for a section header is 64 bytes and its strings, each rounded up to 8 more. */
+
+/* Room for a section header and for an interface block with the longest strings. */
 #define WEIR_PCAPNG_SECTION_MAX   (64u + 4u * (4096u + 8u))
 #define WEIR_PCAPNG_INTERFACE_MAX (96u + 5u * (4096u + 8u))
 /* Room for a packet block without its data, with every option that can be written. */
 #define WEIR_PCAPNG_PACKET_MAX 128u
 
 size_t weir_pcapng_section(uint8_t *to, const struct weir_section *section);
-/* Nanosecond resolution, snaplen 262,144.  filter, os: NULL or what is written as if_filter, if_os.
+/* Nanosecond resolution, snaplen 262,144.  filter, os: written as if_filter and if_os; may be NULL.
  */
 size_t weir_pcapng_interface(uint8_t *to, const struct weir_interface *interface,
 			     const char *filter, const char *os);
 /* An enhanced packet block.  file_iface: the index of its interface block in this section.  extras:
- * with direction, queue, dropcount, mark where the packet has them, else the bare block. */
+ * with direction, queue, dropcount and mark where the packet has them, else the bare block. Times
+ * before 1970 are clamped. */
 size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_t file_iface,
 			  bool extras);
-/* The exact size of what the two above will store for this packet. */
+/* The exact size of what weir_pcapng_packet() will store for this packet. */
 size_t weir_pcapng_packet_size(const struct weir_packet *packet, bool extras);
 
-/* ---- Reading ---- */
+/*
+ * ---- Reading ----
+ *
+ * Foreign bytes are never trusted: a record whose lengths cannot be ends the stream with an error,
+ * a length that contradicts another is put right (a wirelen below caplen is raised to it).
+ */
 
 struct weir_reader;
 
 /*
  * Called for each interface that the file describes, before its first packet; returns the id to
- * store in packets (weir_interface_add() in a plugin).
+ * store in packets (weir_interface_add() in a plugin).  Strings are valid during the call; the name
+ * is "" where the file has none.
  */
 typedef uint16_t (*weir_reader_interface)(void *user, const struct weir_interface *interface);
 /* Called for each peculiarity, with its byte offset in the stream. */
 typedef void (*weir_reader_warning)(void *user, uint64_t offset, const char *message);
 
+/* on_interface, on_warning: may be NULL, then ids are 0 and nothing is said. NULL: out of memory.
+ */
 struct weir_reader *weir_reader_new(weir_reader_interface on_interface,
 				    weir_reader_warning on_warning, void *user);
 void weir_reader_free(struct weir_reader *reader); /* takes NULL */
 
 enum weir_reader_status {
-	WEIR_READER_OK,   /* packets were stored, or there is nothing more in these bytes */
-	WEIR_READER_MORE, /* the next record needs at least `need` bytes at this place */
+	WEIR_READER_OK,   /* max packets were stored, or all bytes are used */
+	WEIR_READER_MORE, /* what comes next needs at least *ret_need bytes at this place */
 	WEIR_READER_BAD,  /* the stream cannot go on: weir_reader_error() says what and where */
 };
 
-/* Sums over all calls: total = header + record + skipped at every moment. */
+/* Sums over all calls: what was used = header + record + skipped at every moment. */
 struct weir_reader_totals {
 	uint64_t header_bytes;  /* file and section headers, interface blocks */
 	uint64_t record_bytes;  /* packet records with their headers and padding */
-	uint64_t skipped_bytes; /* blocks that hold no packet, and records that were refused */
+	uint64_t skipped_bytes; /* blocks that hold no packet, and packets that were skipped */
 	uint64_t packets;
 	uint64_t skipped_packets; /* packets that were there and could not be delivered */
 };
 
 /*
- * Parses from `bytes`, which must start where the last call's *ret_used ended, up to max packets.
- * Descriptors point into bytes.  *ret_used is how much of it is done with; *ret_need is set with
- * WEIR_READER_MORE (0 otherwise).  Packets stored before an error are counted in *ret_n too.
+ * Parses from `bytes`, which must start where the last call's *ret_used ended, up to max packets
+ * (0: up to the first packet).  Descriptors are written whole and point into bytes.  *ret_used is
+ * how much of it is done with; *ret_need is set with WEIR_READER_MORE (0 otherwise) and is never
+ * above 17 MiB.  Packets stored before an error are counted in *ret_n too; an error is final.
  */
 enum weir_reader_status weir_reader_read(struct weir_reader *reader, const uint8_t *bytes,
 					 size_t len, struct weir_packet *packets, unsigned max,
 					 unsigned *ret_n, size_t *ret_used, size_t *ret_need);
-const char *
-weir_reader_error(const struct weir_reader *reader); /* NULL: none; owned by the reader */
-const struct weir_reader_totals *weir_reader_totals(const struct weir_reader *reader);
-/* What the stream is said to be, such as "pcapng" or "gzip"; NULL before its first bytes. */
-const char *weir_reader_format(const struct weir_reader *reader);
-/* The stream has ended with `left` bytes that were not used: the totals move them to skipped; true
- * if that cut a record or header (a torn tail), false if left is 0. An ending before the format is
- * known is an error. */
+
+/*
+ * The stream has ended with `left` bytes that were not used; they belong to none of the totals.
+ * True if that cut a record (a torn tail), which is no error; false if left is 0, or if there is an
+ * error now: the stream ended within its first header, or within a block that cannot be so long.
+ */
 bool weir_reader_end(struct weir_reader *reader, size_t left);
+
+/* NULL: none; owned by the reader. */
+const char *weir_reader_error(const struct weir_reader *reader);
+const struct weir_reader_totals *weir_reader_totals(const struct weir_reader *reader);
+/* What the stream is: "pcap", "pcapng", or what else it seems to be, such as "gzip"; NULL before
+ * its first bytes. */
+const char *weir_reader_format(const struct weir_reader *reader);
+/* The file's header is behind us: what goes wrong now is in its records. */
+bool weir_reader_is_open(const struct weir_reader *reader);
 
 #ifdef __cplusplus
 }
