@@ -67,6 +67,8 @@ enum {
 	WEIR_F_HW_TIME = 16,     /* ts_ns is from the clock of the NIC */
 	WEIR_F_DISSECTED = 32,
 	WEIR_F_FRAGMENT = 64, /* any fragment of an IP packet, the first one too */
+	WEIR_F_IP4 = 128,     /* with WEIR_F_DISSECTED: l3 is the offset of an IPv4 header */
+	WEIR_F_IP6 = 256,     /* the same of an IPv6 header */
 };
 
 /* A sink has accepted the packet; the outcome follows by weir_settle(). */
