@@ -371,6 +371,8 @@ void weir_witness(struct weir_self *self, unsigned counter, uint64_t value);
  */
 char *weir_expand(struct weir_self *self, const char *pattern, int64_t ts_ns, bool local,
 		  const char *iface, uint64_t seq);
+/* Whether the pattern contains %{name}; "time" stands for any of strftime's letters. */
+bool weir_pattern_has(const char *pattern, const char *name);
 
 /* Values as option tables know them, for options of a mixed kind; false: not of this kind. */
 bool weir_parse_size(const char *text, uint64_t *ret_bytes);
