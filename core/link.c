@@ -4,6 +4,8 @@
  * A pseudowire (Ethernet in MPLS) is not looked into: its first nibble is 0 with a control word and
  * anything without, so that nothing in the packet says what it is.
  */
+#include <weir/dissect.h>
+
 #include "link.h"
 
 enum {
@@ -97,13 +99,22 @@ static struct weir_payload behind_llc(struct bytes b, uint32_t at)
 	return (struct weir_payload){weir_be16(b.data + at + 6), at + 8};
 }
 
+/* Over the tags that start with *type at *at - 2: false if one is cut. */
+static bool skip_tags(struct bytes b, uint16_t *type, uint32_t *at)
+{
+	for (unsigned i = 0; i < MAX_TAGS && is_vlan(*type); i++) {
+		if (!has(b, *at, 4))
+			return false;
+		*type = weir_be16(b.data + *at + 2);
+		*at += 4;
+	}
+	return true;
+}
+
 static struct weir_payload behind_type(struct bytes b, uint16_t type, uint32_t at)
 {
-	for (unsigned i = 0; i < MAX_TAGS && is_vlan(type); i++, at += 4) {
-		if (!has(b, at, 4))
-			return nothing;
-		type = weir_be16(b.data + at + 2);
-	}
+	if (!skip_tags(b, &type, &at))
+		return nothing;
 	if (type == TYPE_MPLS || type == TYPE_MPLS_MULTICAST) {
 		struct weir_payload inner = behind_labels(b, at);
 		return inner.type ? inner : (struct weir_payload){type, at};
@@ -185,4 +196,19 @@ struct weir_payload weir_link_payload(const uint8_t *data, uint32_t len, uint32_
 	default:
 		return nothing;
 	}
+}
+
+uint32_t weir_vlan_tags(const struct weir_packet *packet, uint32_t linktype, uint32_t *ret_at)
+{
+	struct bytes b = {packet->data, packet->caplen};
+	uint32_t type_at = linktype == WEIR_LINK_ETHERNET ? 12 : 14;
+
+	if ((linktype != WEIR_LINK_ETHERNET && linktype != WEIR_LINK_LINUX_SLL) ||
+	    !has(b, type_at, 2))
+		return 0;
+	uint16_t type = weir_be16(b.data + type_at);
+	uint32_t at = type_at + 2;
+	skip_tags(b, &type, &at);
+	*ret_at = type_at;
+	return at - type_at - 2;
 }

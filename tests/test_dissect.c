@@ -183,3 +183,27 @@ Test(dissect, is_done_once)
 	cr_expect_eq(packet.flags & KINDS, WEIR_F_IP4);
 	packet_free(&packet);
 }
+
+Test(dissect, counts_vlan_tags)
+{
+	static const struct {
+		const char *hex;
+		uint32_t linktype, size, at;
+	} cases[] = {
+		{ETH_IP4 UDP, ETHERNET, 0, 0},
+		{MACS VLAN_7 "0800" UDP, ETHERNET, 4, 12},
+		{MACS QINQ_9 VLAN_7 "0800" UDP, ETHERNET, 8, 12},
+		{MACS VLAN_7 "8100 00", ETHERNET, 4, 12}, /* the second one is cut */
+		{MACS "81", ETHERNET, 0, 0},
+		{"0000 0001 0006 020000000001 0000 8100 0007 0800" UDP, 113, 4, 14},
+		{"8100 0000 00000002 0001 00 06 0200000000010000 0007 0800" UDP, 276, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_packet packet = packet_of(cases[i].hex);
+		uint32_t at = 0;
+		uint32_t size = weir_vlan_tags(&packet, cases[i].linktype, &at);
+		cr_expect_eq(size, cases[i].size, "%zu: %u bytes of tags", i, size);
+		cr_expect(size == 0 || at == cases[i].at, "%zu: tags at %u", i, at);
+		packet_free(&packet);
+	}
+}

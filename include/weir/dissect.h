@@ -35,6 +35,13 @@ void weir_dissect(struct weir_packet *packet, uint32_t linktype);
  */
 uint32_t weir_flow(struct weir_packet *packet, uint32_t linktype);
 
+/*
+ * How many bytes of VLAN tags (4 each, whole ones only) the header of an Ethernet or LINUX_SLL
+ * packet holds, and where the first one starts: without those bytes it is the untagged packet.  0:
+ * none, and *ret_at means nothing.
+ */
+uint32_t weir_vlan_tags(const struct weir_packet *packet, uint32_t linktype, uint32_t *ret_at);
+
 #ifdef __cplusplus
 }
 #endif
