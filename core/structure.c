@@ -1,0 +1,199 @@
+/*
+ * structure.c: the checks that need the whole graph.
+ */
+#include "structure.h"
+#include "node.h"
+
+#include <string.h>
+
+/* ---- Ends ---- */
+
+static void check_ends(const struct weir_node *node, const struct weir_mentions *mentions,
+		       struct weir_errors *errors)
+{
+	bool fed = g_hash_table_contains(mentions->fed, node);
+	bool leads = g_hash_table_contains(mentions->leading, node);
+
+	if (!node->plugin)
+		return;
+	if (!fed && !leads) {
+		weir_errors_add(errors, node->where, "no flow uses '%s'", node->name);
+		return;
+	}
+	if (!fed && node->plugin->kind != WEIR_SOURCE)
+		weir_errors_add(errors, node->where, "nothing feeds '%s': expected '->' before it",
+				node->name);
+	if (!leads && node->plugin->kind != WEIR_SINK)
+		weir_errors_add(errors, node->where, "'%s' leads nowhere: expected '->' behind it",
+				node->name);
+}
+
+/* ---- Files and endpoints ---- */
+
+struct taken {
+	const struct weir_node *node;
+	uint32_t type;
+};
+
+/* What tells two of them apart; NULL: nothing to compare, or a name that is different in each node.
+ */
+static char *resource(const struct weir_option *option, const struct weir_value *value)
+{
+	if (!value->text || !*value->text)
+		return NULL;
+	if (option->type == WEIR_ENDPOINT || (option->type == WEIR_OUTFILE && *value->text == '-'))
+		return g_strdup(value->text);
+	if (option->type == WEIR_OUTFILE && !strstr(value->text, "%{node}"))
+		return g_canonicalize_filename(value->text, NULL);
+	return NULL;
+}
+
+static void check_resource(GHashTable *owners, const struct weir_node *node, unsigned i,
+			   struct weir_errors *errors)
+{
+	const struct weir_option *option = weir_plugin_option(node->plugin, i);
+	g_autofree char *name = resource(option, &node->values[i]);
+	const struct weir_node *owner = name ? g_hash_table_lookup(owners, name) : NULL;
+
+	if (owner && owner != node)
+		weir_errors_add(errors, node->values[i].where, "'%s' and '%s' have the same %s %s",
+				owner->name, node->name,
+				option->type == WEIR_ENDPOINT ? "endpoint" : "file",
+				node->values[i].text);
+	else if (name)
+		g_hash_table_insert(owners, g_steal_pointer(&name), (gpointer)node);
+}
+
+static void check_resources(const struct weir_graph *graph, struct weir_errors *errors)
+{
+	g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+	for (guint n = 0; n < graph->nodes->len; n++) {
+		const struct weir_node *node = graph->nodes->pdata[n];
+
+		for (unsigned i = 0; i < node->n_options; i++)
+			check_resource(owners, node, i, errors);
+	}
+}
+
+/* ---- Order and cycles ---- */
+
+struct sorting {
+	struct weir_node **nodes; /* in the order of the text; node->index is the place here */
+	guint n;
+	unsigned *waiting; /* of each: edges from nodes that are not placed yet */
+	bool *placed;
+	GHashTable *cut; /* the set of edges that closed a cycle and were taken out */
+	GPtrArray *order;
+};
+
+static void place(struct sorting *s, guint i)
+{
+	struct weir_node *node = s->nodes[i];
+
+	s->placed[i] = true;
+	g_ptr_array_add(s->order, node);
+	for (unsigned output = 0; output < node->n_outputs; output++) {
+		for (guint e = 0; e < node->out[output]->len; e++) {
+			struct weir_edge *edge = node->out[output]->pdata[e];
+
+			if (!g_hash_table_contains(s->cut, edge))
+				s->waiting[edge->to->index]--;
+		}
+	}
+}
+
+/* The first edge into the node from one that waits too; there is one where nothing can be placed.
+ */
+static struct weir_edge *waiting_edge(const struct sorting *s, const struct weir_node *node)
+{
+	for (guint i = 0; i < node->in->len; i++) {
+		struct weir_edge *edge = node->in->pdata[i];
+
+		if (!s->placed[edge->from->index] && !g_hash_table_contains(s->cut, edge))
+			return edge;
+	}
+	g_assert_not_reached();
+}
+
+/* Going against the edges from a waiting node, every node waits, so that one must come up again. */
+static void cut_cycle(struct sorting *s, guint start, struct weir_errors *errors)
+{
+	g_autofree bool *seen = g_new0(bool, s->n);
+	g_autoptr(GString) path = g_string_new(NULL);
+	struct weir_node *node = s->nodes[start];
+	struct weir_edge *closing;
+
+	for (; !seen[node->index]; node = waiting_edge(s, node)->from)
+		seen[node->index] = true;
+	closing = waiting_edge(s, node);
+	g_string_assign(path, node->name);
+	for (struct weir_edge *edge = closing; edge->from != node;
+	     edge = waiting_edge(s, edge->from)) {
+		g_autofree char *before = g_strdup_printf("%s -> ", edge->from->name);
+
+		g_string_prepend(path, before);
+	}
+	weir_errors_add(errors, closing->where, "a cycle: %s -> %s", node->name, path->str);
+	g_hash_table_add(s->cut, closing);
+	s->waiting[closing->to->index]--;
+}
+
+static void sort_nodes(struct sorting *s, struct weir_errors *errors)
+{
+	while (s->order->len < s->n) {
+		guint i = 0, first = s->n;
+
+		for (; i < s->n && (s->placed[i] || s->waiting[i]); i++)
+			if (!s->placed[i] && first == s->n)
+				first = i;
+		if (i < s->n)
+			place(s, i);
+		else
+			cut_cycle(s, first, errors);
+	}
+}
+
+static int order_places(const void *a, const void *b)
+{
+	const struct weir_node *const *x = a;
+	const struct weir_node *const *y = b;
+
+	if ((*x)->where.line != (*y)->where.line)
+		return (*x)->where.line < (*y)->where.line ? -1 : 1;
+	return (*x)->where.column < (*y)->where.column ? -1 : 1;
+}
+
+static void order_nodes(struct weir_graph *graph, struct weir_errors *errors)
+{
+	struct sorting s = {.n = graph->nodes->len};
+
+	g_ptr_array_sort(graph->nodes, order_places);
+	s.nodes = (struct weir_node **)graph->nodes->pdata;
+	s.waiting = g_new0(unsigned, s.n);
+	s.placed = g_new0(bool, s.n);
+	s.cut = g_hash_table_new(NULL, NULL);
+	s.order = g_ptr_array_new();
+	for (guint i = 0; i < s.n; i++) {
+		s.nodes[i]->index = i;
+		s.waiting[i] = s.nodes[i]->in->len;
+	}
+	sort_nodes(&s, errors);
+	for (guint i = 0; i < s.n; i++) {
+		graph->nodes->pdata[i] = s.order->pdata[i];
+		s.nodes[i]->index = i;
+	}
+	g_ptr_array_unref(s.order);
+	g_hash_table_unref(s.cut);
+	g_free(s.placed);
+	g_free(s.waiting);
+}
+
+void weir_structure_check(struct weir_graph *graph, const struct weir_mentions *mentions,
+			  struct weir_errors *errors)
+{
+	order_nodes(graph, errors);
+	for (guint i = 0; i < graph->nodes->len; i++)
+		check_ends(graph->nodes->pdata[i], mentions, errors);
+	check_resources(graph, errors);
+}
