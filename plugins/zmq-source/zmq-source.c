@@ -1,0 +1,428 @@
+/*
+ * zmq-source.c: reads the packets that zmq sinks publish, and knows what was lost on the way.
+ *
+ * Packets are handed out as they lie in the message, which is kept until the next call of poll().
+ */
+#include "message.h"
+#include "../zmq-endpoint.h"
+
+#include <weir/plugin.h>
+#include <zmq.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum { MODE_SUB, MODE_PULL };
+enum {
+	ANNOUNCED,
+	UNDECODED,
+	LOST,
+	UNSENT,
+	MISSED,
+	OTHERS,
+	BAD,
+	MESSAGES,
+	PUBLISHERS,
+};
+
+/* Messages without packets that one poll() takes in before it looks after the lane again. */
+#define MESSAGES_A_POLL 64
+
+/* A message of the sink is its batch and at most one packet and a few headers more. */
+#define MESSAGE_MAX   (32 << 20)
+#define MESSAGE_BYTES (256u << 10) /* what hwm counts a message as */
+
+struct config {
+	const char *const *endpoints;
+	bool connect, insecure, until_end;
+	uint32_t mode;
+	const char *topic;
+	uint64_t hwm_bytes;
+};
+
+struct lane {
+	void *context, *socket;
+	zmq_msg_t frames[N_FRAMES];
+	bool has_frames;
+	struct decoder decoder;
+	struct streams streams;
+	unsigned n_streams;   /* when the publishers were counted */
+	uint32_t lost_before; /* the next packet */
+	bool ifaces_full;     /* some interface of this message could not be declared */
+	bool stopping;
+	unsigned drain; /* messages that may still be taken while stopping */
+};
+
+/* ---- Opening ---- */
+
+static bool source_check(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	bool good = true;
+
+	for (const char *const *endpoint = config->endpoints; endpoint && *endpoint; endpoint++)
+		good &= endpoint_check(self, *endpoint, config->insecure);
+	if (config->topic && config->mode == MODE_PULL) {
+		weir_error(self, "topic", "a worker (mode=pull) cannot choose its topics");
+		return false;
+	}
+	return good;
+}
+
+static bool source_open(struct weir_self *self)
+{
+	return endpoint_descriptors(self);
+}
+
+static bool set_number(void *socket, int option, int value)
+{
+	return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+}
+
+static int hwm_messages(const struct config *config)
+{
+	uint64_t messages = config->hwm_bytes / MESSAGE_BYTES;
+
+	return messages < 1 ? 1 : messages > INT32_MAX ? INT32_MAX : (int)messages;
+}
+
+static bool set_options(struct lane *lane, const struct config *config)
+{
+	const char *topic = config->topic ? config->topic : "";
+	int64_t message_max = MESSAGE_MAX;
+
+	if (config->mode == MODE_SUB &&
+	    zmq_setsockopt(lane->socket, ZMQ_SUBSCRIBE, topic, strlen(topic)) != 0)
+		return false;
+	return set_number(lane->socket, ZMQ_RCVHWM, hwm_messages(config)) &&
+	       set_number(lane->socket, ZMQ_LINGER, 0) &&
+	       set_number(lane->socket, ZMQ_RECONNECT_IVL_MAX, 1000) &&
+	       zmq_setsockopt(lane->socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) == 0;
+}
+
+static bool attach(struct weir_self *self, const char *endpoint)
+{
+	const struct config *config = self->config;
+	struct lane *lane = self->lane;
+	int rc;
+
+	set_number(lane->socket, ZMQ_IPV6, endpoint_is_ipv6(endpoint));
+	rc = config->connect ? zmq_connect(lane->socket, endpoint)
+			     : zmq_bind(lane->socket, endpoint);
+	if (rc != 0)
+		weir_error(self, "endpoint", "cannot %s %s: %s",
+			   config->connect ? "connect to" : "listen on", endpoint,
+			   zmq_strerror(errno));
+	return rc == 0;
+}
+
+static uint16_t declare(void *user, const struct weir_interface *interface)
+{
+	struct weir_self *self = user;
+	struct lane *lane = self->lane;
+	uint16_t id = weir_interface_add(self, interface);
+
+	lane->ifaces_full |= id == UINT16_MAX;
+	return id;
+}
+
+static bool source_lane_open(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	struct lane *lane = self->lane;
+
+	lane->decoder.on_interface = declare;
+	lane->decoder.user = self;
+	lane->context = zmq_ctx_new();
+	if (lane->context)
+		lane->socket = zmq_socket(lane->context,
+					  config->mode == MODE_SUB ? ZMQ_SUB : ZMQ_PULL);
+	if (!lane->socket || !set_options(lane, config)) {
+		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
+		return false;
+	}
+	for (const char *const *endpoint = config->endpoints; *endpoint; endpoint++)
+		if (!attach(self, *endpoint))
+			return false;
+	return true;
+}
+
+/* ---- Receiving ---- */
+
+static void drop_frames(struct lane *lane)
+{
+	if (!lane->has_frames)
+		return;
+	for (unsigned i = 0; i < N_FRAMES; i++)
+		zmq_msg_close(&lane->frames[i]);
+	lane->has_frames = false;
+}
+
+static void swallow(void *socket)
+{
+	zmq_msg_t frame;
+
+	zmq_msg_init(&frame);
+	do
+		zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT);
+	while (zmq_msg_more(&frame));
+	zmq_msg_close(&frame);
+}
+
+/* The frames of one message, of which libzmq delivers all or none. False: there is none, or it has
+ * another number of frames and has been swallowed; then *ret_bad is set. */
+static bool receive_frames(struct lane *lane, bool *ret_bad)
+{
+	unsigned n = 0;
+	bool more = true;
+
+	drop_frames(lane);
+	for (unsigned i = 0; i < N_FRAMES; i++)
+		zmq_msg_init(&lane->frames[i]);
+	lane->has_frames = true;
+	while (more && n < N_FRAMES) {
+		if (zmq_msg_recv(&lane->frames[n], lane->socket, ZMQ_DONTWAIT) < 0)
+			return false;
+		more = zmq_msg_more(&lane->frames[n++]);
+	}
+	if (more)
+		swallow(lane->socket);
+	*ret_bad = more || n < N_FRAMES;
+	return !*ret_bad;
+}
+
+static void refuse(struct weir_self *self, const char *problem)
+{
+	weir_count(self, BAD, 1);
+	weir_log(self, WEIR_WARN, "a message is refused: %s", problem);
+}
+
+static uint32_t saturated(uint64_t packets)
+{
+	return packets < UINT32_MAX ? (uint32_t)packets : UINT32_MAX;
+}
+
+static void account(struct weir_self *self, const struct weir_stream_header *header,
+		    const struct weir_stream_gap *gap)
+{
+	struct lane *lane = self->lane;
+	weir_count(self, MESSAGES, 1);
+	weir_count(self, ANNOUNCED, header->count);
+	weir_count(self, LOST, gap->lost);
+	weir_count(self, UNSENT, gap->unsent);
+	weir_count(self, MISSED, gap->missed);
+	weir_count(self, OTHERS, gap->others);
+	lane->lost_before = saturated(lane->lost_before + gap->lost);
+	if (lane->n_streams == lane->streams.n)
+		return;
+	lane->n_streams = lane->streams.n;
+	weir_witness(self, PUBLISHERS, streams_publishers(&lane->streams));
+}
+
+/* Steps onto the message in lane->frames; what is wrong with it, or NULL. */
+static const char *open_message(struct weir_self *self)
+{
+	struct lane *lane = self->lane;
+	struct frame frames[N_FRAMES];
+	struct weir_stream_header header;
+	struct weir_stream_gap gap;
+	struct stream *stream;
+	const char *problem;
+
+	for (unsigned i = 0; i < N_FRAMES; i++) {
+		frames[i].bytes = zmq_msg_data(&lane->frames[i]);
+		frames[i].len = zmq_msg_size(&lane->frames[i]);
+	}
+	problem = message_check(frames, &header);
+	if (problem)
+		return problem;
+	stream = streams_find(&lane->streams, header.publisher, frames[FRAME_TOPIC].bytes,
+			      frames[FRAME_TOPIC].len);
+	if (!stream)
+		return "its topic is too long";
+	problem = weir_stream_follow(&stream->position, &header, &gap);
+	if (problem)
+		return problem;
+	account(self, &header, &gap);
+	lane->ifaces_full = false;
+	message_open(&lane->decoder, &frames[FRAME_BODY], header.count);
+	return NULL;
+}
+
+/* Takes in one message; false: there is none. */
+static bool next_message(struct weir_self *self)
+{
+	struct lane *lane = self->lane;
+	const char *problem;
+	bool bad = false;
+
+	if (!receive_frames(lane, &bad) && !bad)
+		return false;
+	problem = bad ? "it does not have three frames" : open_message(self);
+	if (problem)
+		refuse(self, problem);
+	return true;
+}
+
+/* ---- Decoding ---- */
+
+/* Nobody downstream could know what the packets of an undeclared interface are. */
+static unsigned without_undeclared(struct weir_packet *packets, unsigned n)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (packets[i].iface != UINT16_MAX)
+			packets[kept++] = packets[i];
+	return kept;
+}
+
+static unsigned decode(struct weir_self *self, struct weir_packet *packets, unsigned max)
+{
+	struct lane *lane = self->lane;
+	const char *problem;
+	unsigned n = message_read(&lane->decoder, packets, max, &problem);
+	unsigned kept = lane->ifaces_full ? without_undeclared(packets, n) : n;
+
+	if (kept < n)
+		weir_count(self, UNDECODED, n - kept);
+	if (problem) {
+		weir_count(self, UNDECODED, lane->decoder.left);
+		lane->decoder.left = 0;
+		refuse(self, problem);
+	}
+	if (kept > 0) {
+		packets[0].dropped = saturated((uint64_t)packets[0].dropped + lane->lost_before);
+		lane->lost_before = 0;
+	}
+	return kept;
+}
+
+static bool wait_for_message(struct lane *lane, int timeout_ms)
+{
+	zmq_pollitem_t item = {.socket = lane->socket, .events = ZMQ_POLLIN};
+
+	return zmq_poll(&item, 1, timeout_ms) > 0;
+}
+
+static bool has_ended(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	struct lane *lane = self->lane;
+
+	return lane->stopping || (config->until_end && streams_ended(&lane->streams));
+}
+
+static bool may_take(struct lane *lane)
+{
+	if (lane->stopping && lane->drain == 0)
+		return false;
+	if (lane->stopping)
+		lane->drain--;
+	return true;
+}
+
+static int source_poll(struct weir_self *self, struct weir_packet *packets, unsigned max,
+		       int timeout_ms, int64_t *ret_mark_ns)
+{
+	struct lane *lane = self->lane;
+
+	(void)ret_mark_ns; /* publishers are on other machines: nothing is known of what comes */
+	for (int i = 0; i < MESSAGES_A_POLL; i++) {
+		unsigned n = 0;
+
+		if (message_is_open(&lane->decoder))
+			n = decode(self, packets, max);
+		if (n > 0)
+			return (int)n;
+		if (message_is_open(&lane->decoder) || (may_take(lane) && next_message(self)))
+			continue;
+		if (has_ended(self))
+			return WEIR_END;
+		if (timeout_ms == 0 || !wait_for_message(lane, timeout_ms))
+			return 0;
+		timeout_ms = 0;
+	}
+	return 0;
+}
+
+/* Publishers go on, so what has arrived by now is taken, and no more than a full queue of it. */
+static void source_stop(struct weir_self *self)
+{
+	struct lane *lane = self->lane;
+
+	lane->stopping = true;
+	lane->drain = (unsigned)hwm_messages(self->config);
+}
+
+static void source_lane_close(struct weir_self *self)
+{
+	struct lane *lane = self->lane;
+
+	drop_frames(lane);
+	message_clear(&lane->decoder);
+	streams_clear(&lane->streams);
+	if (lane->socket)
+		zmq_close(lane->socket);
+	if (lane->context)
+		zmq_ctx_term(lane->context);
+}
+
+/* ---- Tables ---- */
+
+static const struct weir_option options[] = {
+	{"endpoint", WEIR_LIST, offsetof(struct config, endpoints), NULL, NULL,
+	 "Publishers, as a list: tcp://HOST:PORT or ipc://PATH."},
+	{"connect", WEIR_BOOL, offsetof(struct config, connect), "yes", NULL,
+	 "Connect to the endpoints; no: listen on them, for sinks that connect."},
+	{"mode", WEIR_CHOICE, offsetof(struct config, mode), "sub", "sub|pull",
+	 "sub: everything that is published; pull: a share of it, as one of several workers."},
+	{"topic", WEIR_STRING, offsetof(struct config, topic), "", NULL,
+	 "Only topics that begin with this, such as tap/ or tap/03/."},
+	{"hwm", WEIR_SIZE, offsetof(struct config, hwm_bytes), "64MiB", "1KiB..64GiB",
+	 "Bytes that wait here for each publisher at most, counted as messages of 256KiB."},
+	{"until-end", WEIR_BOOL, offsetof(struct config, until_end), "no", NULL,
+	 "End once all publishers that were heard have ended."},
+	{"insecure", WEIR_BOOL, offsetof(struct config, insecure), "no", NULL,
+	 "Allow endpoints on other machines, though nothing is encrypted or authenticated."},
+	{0},
+};
+
+static const struct weir_output outputs[] = {
+	{"out", WEIR_DISCARD, WEIR_PACKETS, "all packets"},
+	{0},
+};
+
+static const struct weir_counter counters[] = {
+	{"announced", WEIR_PLUS_PACKETS, "packets in the messages, by their headers"},
+	{"undecoded", WEIR_MINUS_PACKETS | WEIR_IS_LOSS, "packets in damaged bodies"},
+	{"lost-upstream", WEIR_IS_LOSS, "packets that were sent and did not arrive"},
+	{"unsent-upstream", WEIR_IS_LOSS, "packets that a publisher could not send"},
+	{"missed-before-joining", WEIR_INFO, "packets sent before the first message seen"},
+	{"other-workers", WEIR_INFO, "packets pushed to other workers"},
+	{"bad-messages", WEIR_INFO, "messages refused, whole or in part"},
+	{"messages", WEIR_INFO, "messages taken in"},
+	{"publishers", WEIR_INFO, "publishers heard so far"},
+	{0},
+};
+
+WEIR_EXPORT const struct weir_plugin weir_plugin = {
+	WEIR_HEAD,
+	.kind = WEIR_SOURCE,
+	.lanes_kind = WEIR_LANES_ONE,
+	.flags = WEIR_LIVE,
+	.name = "zmq-source",
+	.version = WEIR_VERSION,
+	.summary = "reads packets that a zmq sink publishes, and reports its loss",
+	.example = "zmq-source tcp://127.0.0.1:5555 -> pcap copy.pcapng",
+	.options = options,
+	.outputs = outputs,
+	.counters = counters,
+	.config_size = sizeof(struct config),
+	.lane_size = sizeof(struct lane),
+	.check = source_check,
+	.open = source_open,
+	.lane_open = source_lane_open,
+	.poll = source_poll,
+	.stop = source_stop,
+	.lane_close = source_lane_close,
+};

@@ -1,0 +1,88 @@
+/*
+ * sender.h: the thread that owns a node's socket, since sockets of libzmq belong to one thread.
+ *
+ * Lanes fill bodies and hand them over; the sender numbers them, puts topic and header before them,
+ * and gives them to libzmq.  A lane reserves its place in the hand-over before it begins a body, so
+ * that a body once begun can always be handed over.
+ */
+#ifndef ZMQ_SENDER_H
+#define ZMQ_SENDER_H
+
+#include "body.h"
+#include "peers.h"
+
+#include <weir/plugin.h>
+#include <zmq.h>
+#include <stdatomic.h>
+
+enum { SENT, FULL, OTHER_LINKTYPE, NO_PEER, TOO_LONG, ABANDONED };
+enum { ANNOUNCED, UNDELIVERED, MESSAGES, HEARTBEATS, STREAM_BYTES, PEERS };
+enum { MODE_PUB, MODE_PUSH };
+
+struct config {
+	const char *endpoint;
+	bool connect, insecure;
+	uint32_t mode;
+	uint64_t batch_bytes, hwm_bytes;
+	int64_t max_delay_ns, linger_ns, wait_for;
+	const char *name;
+};
+
+/* One lane's messages. */
+struct topic {
+	struct topic *next;
+	struct sender *sender;
+	struct weir_self *self; /* of the lane */
+	char name[256];
+	size_t name_len;
+	atomic_uint reserved; /* bodies that the lane has begun and libzmq has not got */
+	atomic_ullong unsent; /* packets that will not be sent */
+
+	/* The sender's thread alone: */
+	uint64_t number, before; /* of the coming message */
+	int64_t sent_mono_ns;    /* when the last one was */
+};
+
+struct sender {
+	struct weir_self *self; /* of the node */
+	const struct config *config;
+	uint64_t publisher;
+	uint8_t section[128]; /* what each body begins with */
+	size_t section_len;
+	void *context, *socket;
+	int wake_fd;
+	struct peers peers;
+	struct topic *topics;
+	struct body_pool pool;
+
+	pthread_mutex_t lock; /* of the hand-over */
+	struct body *first, **last;
+
+	pthread_t thread;
+	bool started;
+	atomic_bool ready;     /* enough peers have come for the first packet */
+	atomic_bool closing;   /* the lanes have ended */
+	atomic_bool abandoned; /* what libzmq gives back from now on was not delivered */
+	atomic_uint outstanding;
+
+	/* The sender's thread alone: */
+	struct body *held; /* numbered, but libzmq had no room yet */
+	zmq_msg_t frame;   /* of held */
+	unsigned subscriptions;
+};
+
+/* Opens the endpoint. False after weir_error(); sender_close() is due in any case. */
+bool sender_open(struct sender *sender, struct weir_self *self);
+/* The topic of that lane, which the sender owns; NULL after weir_error(). */
+struct topic *sender_topic(struct sender *sender, struct weir_self *self);
+bool sender_start(struct sender *sender);
+/* Sends what was handed over, for at most the linger time, and settles the rest. Takes a zeroed and
+ * a half open sender. */
+void sender_close(struct sender *sender);
+
+/* Lane: a place for one more body, or FULL or NO_PEER. */
+unsigned topic_reserve(struct topic *topic);
+void topic_unreserve(struct topic *topic);
+void topic_hand_over(struct topic *topic, struct body *body);
+
+#endif
