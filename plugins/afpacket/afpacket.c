@@ -1,0 +1,335 @@
+/*
+ * afpacket.c: the afpacket source: packets from network interfaces, through rings that the kernel
+ * fills (packet(7), TPACKET_V3).
+ */
+#include "afpacket.h"
+
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* One is being walked while the kernel fills the other. */
+#define BLOCKS_MIN 2u
+
+/* ---- Values that do not fit together ---- */
+
+struct ring_geometry afpacket_geometry(const struct afpacket_config *config, unsigned link_count)
+{
+	uint64_t rings = (uint64_t)config->lanes * link_count;
+
+	return (struct ring_geometry){
+		.block_bytes = (uint32_t)config->block_bytes,
+		.block_count = (uint32_t)(config->ring_bytes / rings / config->block_bytes),
+		.retire_ns = config->retire_ns,
+	};
+}
+
+static bool check_interfaces(struct weir_self *self, unsigned *ret_count)
+{
+	const struct afpacket_config *config = self->config;
+	const char *const *names = config->interfaces;
+	unsigned n = 0;
+	bool good = true;
+
+	for (; names && names[n]; n++) {
+		if (strlen(names[n]) >= IFNAMSIZ) {
+			weir_error(self, "interface", "'%s' is too long for an interface's name",
+				   names[n]);
+			good = false;
+		}
+		for (unsigned i = 0; i < n; i++) {
+			if (strcmp(names[i], names[n]) != 0)
+				continue;
+			weir_error(self, "interface", "interface %s is given twice", names[n]);
+			good = false;
+		}
+	}
+	if (n == 0 || n > AFPACKET_LINKS_MAX) {
+		weir_error(self, "interface", "interface= takes one to %d interfaces, not %u",
+			   AFPACKET_LINKS_MAX, n);
+		good = false;
+	}
+	*ret_count = n;
+	return good;
+}
+
+static bool check_blocks(struct weir_self *self, unsigned link_count)
+{
+	const struct afpacket_config *config = self->config;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t rings = (uint64_t)config->lanes * link_count;
+
+	if (config->block_bytes % page) {
+		weir_error(self, "block-size",
+			   "block-size=%llu is no multiple of the page size, %llu; %llu would work",
+			   (unsigned long long)config->block_bytes, (unsigned long long)page,
+			   (unsigned long long)((config->block_bytes / page + 1) * page));
+		return false;
+	}
+	if (config->ring_bytes / rings / config->block_bytes < BLOCKS_MIN) {
+		weir_error(self, "ring",
+			   "ring=%lluKiB for %llu rings (lanes x interfaces) gives each less than "
+			   "%u blocks of block-size=%lluKiB; ring=%lluKiB would work",
+			   (unsigned long long)config->ring_bytes / 1024, (unsigned long long)rings,
+			   BLOCKS_MIN, (unsigned long long)config->block_bytes / 1024,
+			   (unsigned long long)(rings * BLOCKS_MIN * config->block_bytes) / 1024);
+		return false;
+	}
+	return true;
+}
+
+static bool afpacket_check(struct weir_self *self)
+{
+	unsigned link_count;
+	bool good = check_interfaces(self, &link_count);
+
+	return link_count ? check_blocks(self, link_count) && good : good;
+}
+
+static uint32_t afpacket_affinity(struct weir_self *self)
+{
+	const struct afpacket_config *config = self->config;
+
+	if (config->lanes == 1)
+		return WEIR_LANES_ONE;
+	return config->fanout == AFPACKET_FANOUT_HASH ? WEIR_LANES_FLOW : WEIR_LANES_ANY;
+}
+
+static uint32_t afpacket_lanes(struct weir_self *self)
+{
+	const struct afpacket_config *config = self->config;
+	return (uint32_t)config->lanes;
+}
+
+/* ---- Opening ---- */
+
+static bool add_link(struct weir_self *self, const char *name)
+{
+	struct afpacket_node *node = self->node;
+	struct link *link = &node->links[node->link_count];
+
+	*link = (struct link){.name = name, .group = -1};
+	if (!link_find(self, link))
+		return false;
+	link->iface = weir_interface_add(
+		self, &(struct weir_interface){.name = name, .linktype = link->linktype});
+	if (link->iface == UINT16_MAX) {
+		weir_error(self, "interface", "interface=%s is one too many", name);
+		return false;
+	}
+	node->link_count++;
+	return true;
+}
+
+static bool afpacket_open(struct weir_self *self)
+{
+	const struct afpacket_config *config = self->config;
+	struct afpacket_node *node = self->node;
+	unsigned count = 0;
+	bool good = true;
+
+	while (config->interfaces[count])
+		count++;
+	node->links = calloc(count, sizeof(*node->links));
+	node->lanes = calloc((size_t)config->lanes, sizeof(struct afpacket_lane *));
+	if (!node->links || !node->lanes) {
+		weir_error(self, NULL, "out of memory");
+		return false;
+	}
+	for (unsigned i = 0; i < count; i++)
+		good &= add_link(self, config->interfaces[i]);
+	return good;
+}
+
+enum program_direction afpacket_direction(const struct afpacket_config *config,
+					  const struct link *link)
+{
+	/* lo hands each packet over twice: as it goes out, and as it comes in. */
+	if (link->is_loopback && config->direction == PROGRAM_BOTH)
+		return PROGRAM_IN;
+	return (enum program_direction)config->direction;
+}
+
+/* Whether the kernel takes a program of that length, tried as it will be done: in the place of a
+ * filter that is there. */
+static int try_program(const struct program *program)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	int failure = program_attach_drop_all(fd);
+	if (!failure)
+		failure = program_attach(fd, program);
+	close(fd);
+	return failure;
+}
+
+static const char *afpacket_want(struct weir_self *self, const struct weir_insn *wanted,
+				 uint32_t len)
+{
+	struct afpacket_node *node = self->node;
+	struct program program;
+	int failure = -E2BIG;
+
+	if (program_new(PROGRAM_IN, wanted, len, &program))
+		failure = try_program(&program);
+	program_free(&program);
+	if (!failure)
+		node->wanted = malloc(len * sizeof(*wanted));
+	if (node->wanted) {
+		memcpy(node->wanted, wanted, len * sizeof(*wanted));
+		node->wanted_len = len;
+		return NULL;
+	}
+	snprintf(node->refusal, sizeof(node->refusal),
+		 "the kernel does not take a program of %u instructions: %s%s", len,
+		 strerror(failure ? -failure : ENOMEM),
+		 failure == -ENOMEM ? " (sysctl net.core.optmem_max)" : "");
+	return node->refusal;
+}
+
+static bool afpacket_lane_open(struct weir_self *self)
+{
+	struct afpacket_node *node = self->node;
+	struct afpacket_lane *lane = self->lane;
+
+	lane->rings = calloc(node->link_count, sizeof(*lane->rings));
+	if (!lane->rings) {
+		weir_error(self, NULL, "out of memory");
+		return false;
+	}
+	lane->ring_count = node->link_count;
+	for (unsigned i = 0; i < lane->ring_count; i++)
+		lane->rings[i].fd = -1;
+	for (unsigned i = 0; i < lane->ring_count; i++) {
+		if (!afpacket_socket_open(self, i))
+			return false;
+	}
+	node->lanes[self->lane_index] = lane;
+	return true;
+}
+
+static bool afpacket_start(struct weir_self *self)
+{
+	struct afpacket_node *node = self->node;
+
+	for (unsigned i = 0; i < node->link_count; i++)
+		link_read_nic(&node->links[i]);
+	for (unsigned l = 0; l < self->lane_count; l++) {
+		struct afpacket_lane *lane = node->lanes[l];
+		for (unsigned i = 0; i < lane->ring_count; i++) {
+			if (!afpacket_socket_start(self, &node->links[i], &lane->rings[i]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void afpacket_lane_close(struct weir_self *self)
+{
+	struct afpacket_lane *lane = self->lane;
+
+	for (unsigned i = 0; i < lane->ring_count; i++) {
+		ring_close(&lane->rings[i]);
+		if (lane->rings[i].fd >= 0)
+			close(lane->rings[i].fd);
+	}
+	free(lane->rings);
+}
+
+static void afpacket_close(struct weir_self *self)
+{
+	struct afpacket_node *node = self->node;
+
+	free(node->links);
+	free(node->lanes);
+	free(node->wanted);
+}
+
+/* ---- Tables ---- */
+
+#define AT(member) offsetof(struct afpacket_config, member)
+
+static const struct weir_option options[] = {
+	{"interface", WEIR_LIST, AT(interfaces), NULL, NULL, "Interfaces to listen on."},
+	{"lanes", WEIR_NUMBER, AT(lanes), "1", "1..256", "Threads that share the packets."},
+	{"fanout", WEIR_CHOICE, AT(fanout), "hash", "hash|rnd|lb|cpu|qm|rollover",
+	 "How packets are spread over lanes: hash keeps both directions of a flow together, but "
+	 "not "
+	 "the fragments of a packet, see defrag."},
+	{"defrag", WEIR_BOOL, AT(defrag), "no", NULL,
+	 "The kernel puts fragments together before it spreads packets, which changes what is "
+	 "captured."},
+	{"ring", WEIR_SIZE, AT(ring_bytes), "128MiB", "16KiB..1TiB",
+	 "Memory that packets wait in, divided among lanes and interfaces."},
+	{"block-size", WEIR_SIZE, AT(block_bytes), "1MiB", "4KiB..64MiB",
+	 "Bytes that the kernel hands over at a time; a larger packet is cut."},
+	{"retire", WEIR_TIME, AT(retire_ns), "20ms", "1ms..10s",
+	 "How long a packet may wait in a block that does not fill up."},
+	{"promisc", WEIR_BOOL, AT(promisc), "yes", NULL,
+	 "Also packets for other machines; ends with the run."},
+	{"direction", WEIR_CHOICE, AT(direction), "both", "both|in|out",
+	 "Packets received, sent, or both; on a loopback interface both is each packet once."},
+	{0},
+};
+
+static const struct weir_output outputs[] = {
+	{"out", WEIR_DISCARD, WEIR_PACKETS, "All packets."},
+	{0},
+};
+
+static const struct weir_counter counters[] = {
+	[AFPACKET_KERNEL_PACKETS] = {"kernel-packets", WEIR_PLUS_PACKETS,
+				     "Packets that passed the kernel's filter."},
+	[AFPACKET_KERNEL_DROPS] = {"kernel-drops", WEIR_MINUS_PACKETS | WEIR_IS_LOSS,
+				   "Of these, packets that found the ring full."},
+	[AFPACKET_FREEZES] = {"ring-freezes", WEIR_INFO, "Times that the ring became full."},
+	[AFPACKET_CUT] =
+		{"cut", WEIR_INFO,
+		 "Packets shorter in the ring than on the wire: by a snaplen that went into "
+		 "the kernel, or larger than a block."},
+	[AFPACKET_TAGS] = {"tags-reinserted", WEIR_INFO,
+			   "Packets whose VLAN tag the kernel had taken off."},
+	[AFPACKET_NIC_MISSED] = {"nic-missed", WEIR_INFO | WEIR_IS_NIC,
+				 "Packets that the NIC had no buffer for (rx_missed_errors)."},
+	[AFPACKET_NIC_FIFO] = {"nic-fifo", WEIR_INFO | WEIR_IS_NIC,
+			       "Packets lost in the NIC's own queue (rx_fifo_errors)."},
+	[AFPACKET_NIC_ERRORS] = {"nic-errors", WEIR_INFO | WEIR_IS_NIC,
+				 "Damaged packets that the NIC did not hand on (rx_errors)."},
+	{0},
+};
+
+WEIR_EXPORT const struct weir_plugin weir_plugin = {
+	WEIR_HEAD,
+	.kind = WEIR_SOURCE,
+	.flags = WEIR_LIVE | WEIR_MEMORY_WRITABLE,
+	.name = "afpacket",
+	.version = WEIR_VERSION,
+	.summary = "Packets from network interfaces, through kernel rings (AF_PACKET).",
+	.example = "afpacket eth1 lanes=2 fanout=hash -> queue 256MiB lanes=1 -> pcap out.pcap",
+	.options = options,
+	.outputs = outputs,
+	.counters = counters,
+	.config_size = sizeof(struct afpacket_config),
+	.node_size = sizeof(struct afpacket_node),
+	.lane_size = sizeof(struct afpacket_lane),
+	.check = afpacket_check,
+	.affinity = afpacket_affinity,
+	.lanes = afpacket_lanes,
+	.open = afpacket_open,
+	.want = afpacket_want,
+	.lane_open = afpacket_lane_open,
+	.start = afpacket_start,
+	.poll = afpacket_poll,
+	.stop = afpacket_stop,
+	.tick = afpacket_tick,
+	.witness = afpacket_witness,
+	.lane_close = afpacket_lane_close,
+	.close = afpacket_close,
+};

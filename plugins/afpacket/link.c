@@ -1,0 +1,157 @@
+/*
+ * link.c: see link.h.
+ */
+#include "link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Link types whose frames a raw packet socket delivers as they are in files,
+ * https://www.tcpdump.org/linktypes.html */
+static const struct {
+	unsigned short hardware;
+	uint32_t linktype;
+} linktypes[] = {
+	{ARPHRD_ETHER, 1},   {ARPHRD_LOOPBACK, 1},    {ARPHRD_NONE, 101},
+	{ARPHRD_RAWIP, 101}, {ARPHRD_TUNNEL, 101},    {ARPHRD_TUNNEL6, 101},
+	{ARPHRD_SIT, 101},   {ARPHRD_IEEE80211, 105}, {ARPHRD_IEEE80211_RADIOTAP, 127},
+};
+
+static bool ask(int fd, unsigned long what, const char *name, struct ifreq *ret)
+{
+	*ret = (struct ifreq){0};
+	snprintf(ret->ifr_name, sizeof(ret->ifr_name), "%s", name);
+	return ioctl(fd, what, ret) == 0;
+}
+
+int link_index(int fd, const char *name)
+{
+	struct ifreq request;
+	return ask(fd, SIOCGIFINDEX, name, &request) ? request.ifr_ifindex : 0;
+}
+
+enum link_state link_state(int fd, const struct link *link)
+{
+	struct ifreq request;
+
+	if (link_index(fd, link->name) != link->index ||
+	    !ask(fd, SIOCGIFFLAGS, link->name, &request))
+		return LINK_GONE;
+	return request.ifr_flags & IFF_UP ? LINK_UP : LINK_DOWN;
+}
+
+static bool find_linktype(struct weir_self *self, struct link *link, unsigned short hardware)
+{
+	for (size_t i = 0; i < sizeof(linktypes) / sizeof(linktypes[0]); i++) {
+		if (linktypes[i].hardware == hardware) {
+			link->linktype = linktypes[i].linktype;
+			return true;
+		}
+	}
+	weir_error(self, "interface",
+		   "interface=%s is of hardware type %u, whose frames no capture file format here "
+		   "can hold; Ethernet, loopback, IP tunnels and 802.11 would work",
+		   link->name, hardware);
+	return false;
+}
+
+static bool find(struct weir_self *self, struct link *link, int fd)
+{
+	struct ifreq request;
+
+	link->index = link_index(fd, link->name);
+	if (!link->index) {
+		weir_error(self, "interface",
+			   "there is no interface '%s' in this network namespace; 'ip link' lists "
+			   "those that are",
+			   link->name);
+		return false;
+	}
+	if (link_state(fd, link) != LINK_UP) {
+		weir_error(self, "interface",
+			   "interface=%s is down; 'ip link set %s up' would help", link->name,
+			   link->name);
+		return false;
+	}
+	if (!ask(fd, SIOCGIFFLAGS, link->name, &request))
+		return false;
+	link->is_loopback = request.ifr_flags & IFF_LOOPBACK;
+	if (!ask(fd, SIOCGIFHWADDR, link->name, &request)) {
+		weir_error(self, "interface", "interface=%s: its hardware type: %s", link->name,
+			   strerror(errno));
+		return false;
+	}
+	return find_linktype(self, link, request.ifr_hwaddr.sa_family);
+}
+
+bool link_find(struct weir_self *self, struct link *link)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		weir_error(self, NULL, "cannot open a socket: %s", strerror(errno));
+		return false;
+	}
+	bool found = find(self, link, fd);
+	close(fd);
+	return found;
+}
+
+/* ---- The driver's counters ---- */
+
+static bool read_number(const char *name, const char *file, uint64_t *ret)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return false;
+	text[got] = '\0';
+	*ret = strtoull(text, NULL, 10);
+	return true;
+}
+
+static bool read_losses(const struct link *link, struct nic_losses *ret)
+{
+	uint64_t index;
+
+	if (!read_number(link->name, "ifindex", &index) || index != (uint64_t)link->index)
+		return false;
+	return read_number(link->name, "statistics/rx_missed_errors", &ret->missed) &&
+	       read_number(link->name, "statistics/rx_fifo_errors", &ret->fifo) &&
+	       read_number(link->name, "statistics/rx_errors", &ret->errors);
+}
+
+/* An interface that came back, or a driver that was reset, counts from 0 again. */
+static uint64_t growth(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+void link_read_nic(struct link *link)
+{
+	struct nic_losses now;
+
+	if (!read_losses(link, &now))
+		return;
+	if (link->has_nic) {
+		link->nic.missed += growth(link->nic_last.missed, now.missed);
+		link->nic.fifo += growth(link->nic_last.fifo, now.fifo);
+		link->nic.errors += growth(link->nic_last.errors, now.errors);
+	}
+	link->has_nic = true;
+	link->nic_last = now;
+}
