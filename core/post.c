@@ -1,0 +1,244 @@
+/* post.c: verdicts into inboxes. */
+#include "post.h"
+
+#include <string.h>
+
+struct weir_post *weir_post_new(struct weir_instance *instance, struct weir_lane *lane)
+{
+	struct weir_post *post = g_new0(struct weir_post, 1);
+
+	post->seat = instance->seat;
+	post->seat.lane = lane;
+	post->plugin = instance->node->plugin;
+	post->seat.self.lane = g_malloc0(MAX(post->plugin->lane_size, 1));
+	post->n_outlets = instance->node->n_outputs;
+	post->outlets = g_new0(struct weir_outlet, post->n_outlets + 1);
+	post->wake_ns = INT64_MAX;
+	return post;
+}
+
+void weir_post_free(struct weir_post *post)
+{
+	if (!post)
+		return;
+	for (unsigned o = 0; o < post->n_outlets; o++)
+		g_free(post->outlets[o].to);
+	g_free(post->outlets);
+	g_free(post->in.own);
+	g_free(post->seat.self.lane);
+	g_free(post);
+}
+
+void weir_post_connect(struct weir_post *from, unsigned output, struct weir_post *to)
+{
+	struct weir_outlet *outlet = &from->outlets[output];
+
+	outlet->to = g_renew(struct weir_post *, outlet->to, outlet->n + 1);
+	outlet->to[outlet->n++] = to;
+	to->n_feeders++;
+}
+
+void weir_post_ready(struct weir_post *post)
+{
+	post->in.capacity = WEIR_BATCH * MAX(post->n_feeders, 1);
+	post->in.own = g_new(struct weir_packet, post->in.capacity);
+	post->in.packets = post->in.own;
+}
+
+/* ---- Handing over ---- */
+
+static void accept(struct weir_post *post, struct weir_packet *packets, unsigned n, bool keep)
+{
+	struct weir_inbox *in = &post->in;
+
+	if (keep && post->n_feeders == 1 && in->n == 0) {
+		in->packets = packets;
+		in->n = n;
+		return;
+	}
+	if (in->n + n > in->capacity)
+		weir_post_run(post);
+	if (in->packets != in->own) {
+		memcpy(in->own, in->packets, in->n * sizeof(*in->own));
+		in->packets = in->own;
+	}
+	memcpy(in->own + in->n, packets, n * sizeof(*in->own));
+	in->n += n;
+}
+
+/* keep: the array stays as it is until the consumers have run, so that the last one may have it. */
+static void deliver(struct weir_post *post, unsigned output, struct weir_packet *packets,
+		    unsigned n, bool keep)
+{
+	const struct weir_outlet *outlet = &post->outlets[output];
+
+	for (unsigned i = 0; i < outlet->n; i++)
+		accept(outlet->to[i], packets, n, keep && i + 1 == outlet->n);
+}
+
+static struct weir_count sum(const struct weir_packet *packets, unsigned n)
+{
+	struct weir_count count = {.packets = n};
+
+	for (unsigned i = 0; i < n; i++) {
+		count.captured += packets[i].caplen;
+		count.wire += packets[i].wirelen;
+	}
+	return count;
+}
+
+static bool all_have(unsigned verdict, const struct weir_packet *packets, unsigned n)
+{
+	unsigned differs = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		differs |= packets[i].verdict ^ verdict;
+	return differs == 0;
+}
+
+/* Moves the packets with that verdict together, at `to`, which may be packets itself. */
+static unsigned gather(const struct weir_packet *packets, unsigned n, unsigned verdict,
+		       struct weir_packet *to)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (packets[i].verdict != verdict)
+			continue;
+		to[found] = packets[i];
+		to[found++].verdict = 0;
+	}
+	return found;
+}
+
+void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsigned n)
+{
+	struct weir_packet moved[WEIR_BATCH];
+	struct weir_row *row = post->seat.row;
+	struct weir_count count;
+
+	if (all_have(0, packets, n)) {
+		count = sum(packets, n);
+		weir_row_count(&row->out[0], &count);
+		deliver(post, 0, packets, n, true);
+		return;
+	}
+	/* The default output comes last, since its packets are moved together in place. */
+	for (unsigned o = post->n_outlets; o-- > 0;) {
+		struct weir_packet *to = o ? moved : packets;
+		unsigned found = gather(packets, n, o, to);
+
+		if (!found)
+			continue;
+		count = sum(to, found);
+		weir_row_count(&row->out[o], &count);
+		deliver(post, o, to, found, o == 0);
+	}
+}
+
+/* ---- Sinks ---- */
+
+static void add_outcome(struct weir_post *post, unsigned outcome, const struct weir_count *count)
+{
+	struct weir_count *to = &post->seat.row->out[outcome];
+
+	/* weir_settle() adds to the same numbers from other threads. */
+	__atomic_fetch_add(&to->packets, count->packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->captured, count->captured, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->wire, count->wire, __ATOMIC_RELAXED);
+}
+
+static void count_outcomes(struct weir_post *post, const struct weir_packet *packets, unsigned n)
+{
+	struct weir_packet same[WEIR_BATCH];
+	struct weir_count count;
+
+	if (all_have(WEIR_PENDING, packets, n))
+		return;
+	if (all_have(0, packets, n)) {
+		count = sum(packets, n);
+		add_outcome(post, 0, &count);
+		return;
+	}
+	for (unsigned o = 0; o < post->n_outlets; o++) {
+		count = sum(same, gather(packets, n, o, same));
+		add_outcome(post, o, &count);
+	}
+}
+
+/* ---- Running ---- */
+
+/* Back into the order of the source's batch: a counting sort, since positions are below WEIR_BATCH.
+ */
+static void restore_order(struct weir_inbox *in)
+{
+	unsigned at[WEIR_BATCH + 1] = {0};
+	g_autofree struct weir_packet *sorted = NULL;
+	bool ordered = true;
+
+	for (unsigned i = 0; i < in->n; i++) {
+		at[in->packets[i].order % WEIR_BATCH + 1]++;
+		ordered &= i == 0 || in->packets[i - 1].order <= in->packets[i].order;
+	}
+	if (ordered)
+		return;
+	sorted = g_new(struct weir_packet, in->n);
+	for (unsigned i = 0; i < WEIR_BATCH; i++)
+		at[i + 1] += at[i];
+	for (unsigned i = 0; i < in->n; i++)
+		sorted[at[in->packets[i].order % WEIR_BATCH]++] = in->packets[i];
+	memcpy(in->own, sorted, in->n * sizeof(*sorted));
+}
+
+static void run_batch(struct weir_post *post, struct weir_packet *packets, unsigned n)
+{
+	struct weir_count count = sum(packets, n);
+
+	weir_row_count(&post->seat.row->in, &count);
+	if (post->plugin->transform) {
+		post->plugin->transform(&post->seat.self, packets, n);
+		weir_post_publish(post);
+		return;
+	}
+	post->plugin->judge(&post->seat.self, packets, n);
+	if (post->plugin->kind == WEIR_SINK)
+		count_outcomes(post, packets, n);
+	else
+		weir_post_route(post, packets, n);
+}
+
+void weir_post_run(struct weir_post *post)
+{
+	struct weir_inbox in = post->in;
+
+	if (in.n == 0)
+		return;
+	if (post->n_feeders > 1)
+		restore_order(&in);
+	post->in.n = 0;
+	post->in.packets = post->in.own;
+	for (unsigned i = 0; i < in.n; i += WEIR_BATCH)
+		run_batch(post, in.packets + i, MIN(WEIR_BATCH, in.n - i));
+}
+
+void weir_post_emit(struct weir_post *post, unsigned output, const struct weir_packet *packet)
+{
+	struct weir_packet copy = *packet;
+	struct weir_outlet *outlet = &post->outlets[output];
+
+	copy.verdict = 0;
+	outlet->emitted.packets++;
+	outlet->emitted.captured += copy.caplen;
+	outlet->emitted.wire += copy.wirelen;
+	deliver(post, output, &copy, 1, false);
+}
+
+void weir_post_publish(struct weir_post *post)
+{
+	for (unsigned o = 0; o < post->n_outlets; o++) {
+		if (!post->outlets[o].emitted.packets)
+			continue;
+		weir_row_count(&post->seat.row->out[o], &post->outlets[o].emitted);
+		post->outlets[o].emitted = (struct weir_count){0};
+	}
+}
