@@ -1,0 +1,39 @@
+/*
+ * report.h: the views of a ledger: JSON for --report, a table for the terminal, Prometheus text for --metrics.
+ *
+ * All are made from the same structures, so that they cannot disagree.  Field names are an interface, pinned by
+ * tests/golden/report-fields.
+ */
+#ifndef WEIR_REPORT_H
+#define WEIR_REPORT_H
+
+#include "ledger.h"
+
+#include <stdio.h>
+
+struct weir_thread_time {
+	const char *name;   /* of the lane */
+	double cpu_seconds;
+};
+
+/* What a report says beside the ledger. */
+struct weir_report {
+	const struct weir_graph *graph;
+	const struct weir_ledger *ledger;
+	int64_t start_us, end_us;              /* since the Unix epoch; end 0: still running */
+	const struct weir_thread_time *threads;
+	unsigned n_threads;
+	const char *const *messages;           /* errors of the run, NULL-terminated */
+	int balanced;                          /* 1, 0; -1: not known while it runs */
+};
+
+/* The report as JSON text; g_free(). */
+char *weir_report_json(const struct weir_report *report);
+/* Writes a file that appears whole: a temporary name, then renamed. */
+bool weir_report_write(const char *path, const char *text, GError **error);
+/* The ledger for people. */
+void weir_report_print(const struct weir_report *report, FILE *to);
+/* Prometheus text format 0.0.4; g_free(). */
+char *weir_report_metrics(const struct weir_report *report);
+
+#endif
