@@ -7,6 +7,7 @@
 #include "post.h"
 #include "queue.h"
 
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -370,12 +371,20 @@ void weir_lane_limit_batch(struct weir_lane *lane, unsigned packets)
 	lane->poll_max = CLAMP(packets, 1, lane->poll_max);
 }
 
+unsigned weir_lane_n_posts(const struct weir_lane *lane)
+{
+	return lane->posts->len + 1;
+}
+
+struct weir_post *weir_lane_nth_post(const struct weir_lane *lane, unsigned n)
+{
+	return n ? lane->posts->pdata[n - 1] : lane->head;
+}
+
 struct weir_post *weir_lane_post(const struct weir_lane *lane, const struct weir_instance *instance)
 {
-	if (lane->head->seat.instance == instance)
-		return lane->head;
-	for (unsigned i = 0; i < lane->posts->len; i++) {
-		struct weir_post *post = lane->posts->pdata[i];
+	for (unsigned i = 0; i < weir_lane_n_posts(lane); i++) {
+		struct weir_post *post = weir_lane_nth_post(lane, i);
 
 		if (post->seat.instance == instance)
 			return post;
@@ -385,8 +394,14 @@ struct weir_post *weir_lane_post(const struct weir_lane *lane, const struct weir
 
 bool weir_lane_start(struct weir_lane *lane, GError **error)
 {
-	int failure = pthread_create(&lane->thread, NULL, lane_main, lane);
+	sigset_t all, before;
+	int failure;
 
+	/* Signals are the main thread's: none shall interrupt a lane's system calls. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	failure = pthread_create(&lane->thread, NULL, lane_main, lane);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure) {
 		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(failure),
 			    "cannot start the thread of lane %s: %s", lane->name,

@@ -27,6 +27,10 @@ void weir_lane_limit_batch(struct weir_lane *lane, unsigned packets);
 struct weir_post *weir_lane_post(const struct weir_lane *lane,
 				 const struct weir_instance *instance);
 
+/* All its posts, the head first. */
+unsigned weir_lane_n_posts(const struct weir_lane *lane);
+struct weir_post *weir_lane_nth_post(const struct weir_lane *lane, unsigned n);
+
 bool weir_lane_start(struct weir_lane *lane, GError **error);
 /* HUP: tick() with WEIR_TICK_REOPEN soon. */
 void weir_lane_reopen(struct weir_lane *lane);

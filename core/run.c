@@ -1,0 +1,435 @@
+/* run.c: the main thread: opens, starts, listens to signals and timers, closes.  It never touches a packet. */
+#include "run.h"
+
+#include "journal.h"
+#include "lanes.h"
+#include "report.h"
+
+#include <glib-unix.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define DEFAULT_INTERVAL_NS (60 * 1000000000LL)
+
+struct run {
+	const struct weir_graph *graph;
+	const struct weir_run_options *options;
+	struct weir_context *context;
+	struct weir_plan *plan;
+	GPtrArray *lanes;
+	struct weir_journal *journal;
+	GMainLoop *loop;
+	GArray *sources; /* guint, of the main loop */
+	int64_t start_us, end_us;
+};
+
+/* ---- What lanes and plugins tell ---- */
+
+static void on_log(void *user, const struct weir_seat *seat, int level, const char *message)
+{
+	const struct run *run = user;
+
+	if (run->options->quiet && level == WEIR_INFORM)
+		return;
+	fprintf(stderr, "weir: %s%s: %s\n", level == WEIR_WARN ? "warning: " : "", seat->self.name, message);
+}
+
+static void on_event(void *user, const struct weir_seat *seat, const char *event, const char *detail)
+{
+	const struct run *run = user;
+
+	weir_journal_event(run->journal, seat->self.name, seat->lane ? (int)seat->self.lane_index : -1,
+			   event, detail);
+}
+
+static void set_stop(struct run *run, enum weir_stop stop)
+{
+	if (weir_context_stop(run->context) >= stop)
+		return;
+	__atomic_store_n(&run->context->stop, stop, __ATOMIC_RELEASE);
+	for (unsigned i = 0; run->lanes && i < run->lanes->len; i++)
+		weir_lane_wake(run->lanes->pdata[i]);
+}
+
+static gboolean stop_once(gpointer user)
+{
+	set_stop(user, WEIR_STOPPING);
+	return G_SOURCE_REMOVE;
+}
+
+static void on_ending(void *user)
+{
+	g_idle_add(stop_once, user);
+}
+
+static gboolean quit_if_ended(gpointer user)
+{
+	struct run *run = user;
+
+	for (unsigned i = 0; i < run->lanes->len; i++) {
+		if (!weir_lane_ended(run->lanes->pdata[i]))
+			return G_SOURCE_REMOVE;
+	}
+	g_main_loop_quit(run->loop);
+	return G_SOURCE_REMOVE;
+}
+
+static void on_lane_ended(void *user)
+{
+	g_idle_add(quit_if_ended, user);
+}
+
+/* ---- Views ---- */
+
+static struct weir_ledger *take_ledger(const struct run *run)
+{
+	unsigned n_nodes = run->graph->nodes->len;
+	g_autofree struct weir_row **rows = g_new0(struct weir_row *, n_nodes);
+	g_autofree unsigned *n_lanes = g_new0(unsigned, n_nodes);
+
+	for (unsigned i = 0; i < n_nodes; i++) {
+		rows[i] = run->plan->instances[i]->rows;
+		n_lanes[i] = run->plan->instances[i]->n_lanes;
+	}
+	return weir_ledger_new(run->graph, rows, n_lanes);
+}
+
+typedef void (*view_fn)(struct run *run, const struct weir_report *report);
+
+static void show(struct run *run, const struct weir_ledger *ledger, int balanced, view_fn view)
+{
+	g_autofree struct weir_thread_time *threads = g_new0(struct weir_thread_time, run->lanes->len);
+	struct weir_report report = {
+		.graph = run->graph,
+		.ledger = ledger,
+		.start_us = run->start_us,
+		.end_us = run->end_us,
+		.threads = threads,
+		.n_threads = run->lanes->len,
+		.balanced = balanced,
+	};
+
+	g_ptr_array_add(run->context->errors->messages, NULL);
+	report.messages = (const char *const *)run->context->errors->messages->pdata;
+	for (unsigned i = 0; i < run->lanes->len; i++) {
+		threads[i].name = weir_lane_name(run->lanes->pdata[i]);
+		threads[i].cpu_seconds = weir_lane_cpu_seconds(run->lanes->pdata[i]);
+	}
+	view(run, &report);
+	g_ptr_array_set_size(run->context->errors->messages,
+			     (int)run->context->errors->messages->len - 1);
+}
+
+static void show_now(struct run *run, view_fn view)
+{
+	struct weir_ledger *ledger = take_ledger(run);
+
+	show(run, ledger, -1, view);
+	weir_ledger_free(ledger);
+}
+
+static void view_text(struct run *run, const struct weir_report *report)
+{
+	(void)run;
+	weir_report_print(report, stderr);
+}
+
+static void warn_unwritten(const char *path, const char *text)
+{
+	g_autoptr(GError) error = NULL;
+
+	if (!weir_report_write(path, text, &error))
+		fprintf(stderr, "weir: warning: %s\n", error->message);
+}
+
+static void view_interval(struct run *run, const struct weir_report *report)
+{
+	g_autofree char *metrics = run->options->metrics ? weir_report_metrics(report) : NULL;
+
+	weir_journal_interval(run->journal, report);
+	if (metrics)
+		warn_unwritten(run->options->metrics, metrics);
+}
+
+static void view_report(struct run *run, const struct weir_report *report)
+{
+	g_autofree char *json = weir_report_json(report);
+
+	warn_unwritten(run->options->report, json);
+}
+
+/* ---- Signals and timers ---- */
+
+static gboolean on_stop_signal(gpointer user)
+{
+	struct run *run = user;
+
+	set_stop(run, weir_context_stop(run->context) == WEIR_RUNNING ? WEIR_STOPPING : WEIR_ABANDONED);
+	return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_reopen_signal(gpointer user)
+{
+	struct run *run = user;
+
+	for (unsigned i = 0; i < run->lanes->len; i++)
+		weir_lane_reopen(run->lanes->pdata[i]);
+	return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_ledger_signal(gpointer user)
+{
+	show_now(user, view_text);
+	return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_reload_signal(gpointer user)
+{
+	(void)user;
+	fprintf(stderr, "weir: reading the pipeline text anew is not built yet; the run goes on\n");
+	return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_interval(gpointer user)
+{
+	show_now(user, view_interval);
+	return G_SOURCE_CONTINUE;
+}
+
+static void keep_source(struct run *run, guint source)
+{
+	g_array_append_val(run->sources, source);
+}
+
+static void listen_to_signals(struct run *run)
+{
+	keep_source(run, g_unix_signal_add(SIGINT, on_stop_signal, run));
+	keep_source(run, g_unix_signal_add(SIGTERM, on_stop_signal, run));
+	keep_source(run, g_unix_signal_add(SIGHUP, on_reopen_signal, run));
+	keep_source(run, g_unix_signal_add(SIGUSR1, on_ledger_signal, run));
+	keep_source(run, g_unix_signal_add(SIGUSR2, on_reload_signal, run));
+}
+
+static guint milliseconds(int64_t ns)
+{
+	return (guint)CLAMP(ns / 1000000, 1, G_MAXUINT);
+}
+
+static void start_timers(struct run *run)
+{
+	int64_t interval_ns = run->options->stats_ns ? run->options->stats_ns : DEFAULT_INTERVAL_NS;
+
+	if (run->journal || run->options->metrics)
+		keep_source(run, g_timeout_add(milliseconds(interval_ns), on_interval, run));
+	if (run->options->duration_ns)
+		keep_source(run, g_timeout_add(milliseconds(run->options->duration_ns), stop_once, run));
+}
+
+static void remove_sources(struct run *run)
+{
+	for (unsigned i = 0; i < run->sources->len; i++) {
+		GSource *source =
+			g_main_context_find_source_by_id(NULL, g_array_index(run->sources, guint, i));
+
+		if (source)
+			g_source_destroy(source);
+	}
+}
+
+/* ---- Opening ---- */
+
+static bool call(struct run *run, struct weir_instance *instance, bool (*callback)(struct weir_self *))
+{
+	struct weir_errors *errors = run->context->errors;
+	unsigned before = errors->messages->len;
+
+	if (!callback || callback(&instance->seat.self))
+		return errors->messages->len == before;
+	if (errors->messages->len == before)
+		weir_errors_add(errors, instance->node->where, "%s cannot be opened", instance->node->name);
+	return false;
+}
+
+/* Sources before all others, so that link types are known before a sink makes a file. */
+static bool open_nodes(struct run *run)
+{
+	bool ok = true;
+
+	for (int sources = 1; sources >= 0 && ok; sources--) {
+		for (unsigned i = 0; i < run->graph->nodes->len; i++) {
+			struct weir_instance *instance = run->plan->instances[i];
+
+			if ((instance->node->plugin->kind == WEIR_SOURCE) == sources)
+				ok &= call(run, instance, instance->node->plugin->open);
+		}
+	}
+	return ok;
+}
+
+static bool open_lanes(struct run *run)
+{
+	struct weir_errors *errors = run->context->errors;
+	bool ok = true;
+
+	for (unsigned l = 0; l < run->lanes->len && ok; l++) {
+		for (unsigned i = 0; i < weir_lane_n_posts(run->lanes->pdata[l]) && ok; i++) {
+			struct weir_post *post = weir_lane_nth_post(run->lanes->pdata[l], i);
+
+			if (post->plugin->lane_open && !post->plugin->lane_open(&post->seat.self)) {
+				ok = false;
+				if (errors->messages->len == 0)
+					weir_errors_add(errors, post->seat.instance->node->where,
+							"%s cannot be opened", post->seat.self.name);
+			}
+		}
+	}
+	return ok;
+}
+
+/* Sinks first, so that whoever lets packets in finds everything ready. */
+static bool start_nodes(struct run *run)
+{
+	bool ok = true;
+
+	for (unsigned i = run->graph->nodes->len; i-- > 0 && ok;) {
+		struct weir_instance *instance = run->plan->instances[i];
+
+		ok = call(run, instance, instance->node->plugin->start);
+	}
+	return ok;
+}
+
+static bool start_lanes(struct run *run)
+{
+	g_autoptr(GError) error = NULL;
+
+	for (unsigned l = run->lanes->len; l-- > 0;) {
+		if (weir_lane_start(run->lanes->pdata[l], &error))
+			continue;
+		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+		return false;
+	}
+	return true;
+}
+
+static bool prepare(struct run *run)
+{
+	for (unsigned i = 0; i < run->plan->warnings->len; i++)
+		fprintf(stderr, "weir: warning: %s\n", (char *)run->plan->warnings->pdata[i]);
+	for (unsigned i = 0; i < run->graph->nodes->len; i++) {
+		if (((struct weir_node *)run->graph->nodes->pdata[i])->plugin->kind == WEIR_SINK)
+			run->context->unfinished_sinks++;
+	}
+	run->lanes = weir_lanes_new(run->plan, run->context);
+	return run->lanes && open_nodes(run) && open_lanes(run) && start_nodes(run);
+}
+
+/* ---- Closing ---- */
+
+static void close_all(struct run *run)
+{
+	for (unsigned l = 0; run->lanes && l < run->lanes->len; l++)
+		weir_lane_join(run->lanes->pdata[l]);
+	for (unsigned l = 0; run->lanes && l < run->lanes->len; l++) {
+		for (unsigned i = 0; i < weir_lane_n_posts(run->lanes->pdata[l]); i++) {
+			struct weir_post *post = weir_lane_nth_post(run->lanes->pdata[l], i);
+
+			if (post->plugin->lane_close)
+				post->plugin->lane_close(&post->seat.self);
+		}
+	}
+	for (unsigned i = 0; i < run->graph->nodes->len; i++) {
+		struct weir_instance *instance = run->plan->instances[i];
+
+		if (instance->node->plugin->close)
+			instance->node->plugin->close(&instance->seat.self);
+	}
+}
+
+static int conclude(struct run *run)
+{
+	struct weir_errors *errors = run->context->errors;
+	struct weir_ledger *ledger = take_ledger(run);
+	bool balanced = weir_ledger_balance(ledger);
+	bool lossy = ledger->lost || (ledger->has_nic && ledger->nic);
+
+	for (unsigned i = 0; i < errors->messages->len; i++)
+		fprintf(stderr, "weir: %s\n", (char *)errors->messages->pdata[i]);
+	if (!run->options->quiet || !balanced)
+		show(run, ledger, balanced, view_text);
+	show(run, ledger, balanced, view_interval);
+	if (run->options->report)
+		show(run, ledger, balanced, view_report);
+	weir_journal_event(run->journal, NULL, -1, "run-ended", balanced ? "balanced" : "not balanced");
+	weir_ledger_free(ledger);
+	if (run->context->failed || !balanced)
+		return WEIR_EXIT_FAILED;
+	return run->options->strict && lossy ? WEIR_EXIT_LOSS : WEIR_EXIT_DONE;
+}
+
+static int run_to_the_end(struct run *run)
+{
+	listen_to_signals(run);
+	start_timers(run);
+	if (!start_lanes(run)) {
+		run->context->failed = true;
+		set_stop(run, WEIR_ABANDONED);
+	} else {
+		if (!run->options->quiet)
+			fprintf(stderr, "weir: running, %u lanes\n", run->lanes->len);
+		g_main_loop_run(run->loop);
+	}
+	close_all(run);
+	run->end_us = g_get_real_time();
+	return conclude(run);
+}
+
+static void free_run(struct run *run)
+{
+	remove_sources(run);
+	while (g_main_context_iteration(NULL, FALSE)) /* what lanes have asked for while they ended */
+		;
+	weir_journal_close(run->journal);
+	if (run->lanes)
+		g_ptr_array_unref(run->lanes);
+	weir_plan_free(run->plan);
+	weir_context_free(run->context);
+	g_array_unref(run->sources);
+	g_main_loop_unref(run->loop);
+}
+
+static bool open_journal(struct run *run)
+{
+	g_autoptr(GError) error = NULL;
+
+	if (!run->options->ledger)
+		return true;
+	run->journal = weir_journal_open(run->options->ledger, &error);
+	if (!run->journal)
+		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+	weir_journal_event(run->journal, NULL, -1, "run-started", run->graph->text);
+	return run->journal;
+}
+
+int weir_run(const struct weir_graph *graph, const struct weir_run_options *options,
+	     struct weir_errors *errors)
+{
+	struct run run = {.graph = graph, .options = options};
+	const struct weir_listener listener = {on_log, on_event, on_ending, on_lane_ended, &run};
+	int status = WEIR_EXIT_USAGE;
+
+	signal(SIGPIPE, SIG_IGN);
+	run.context = weir_context_new(errors, &listener);
+	run.loop = g_main_loop_new(NULL, FALSE);
+	run.sources = g_array_new(FALSE, FALSE, sizeof(guint));
+	run.start_us = g_get_real_time();
+	run.plan = weir_plan_new(graph, run.context);
+	if (run.plan && open_journal(&run)) {
+		if (prepare(&run))
+			status = run_to_the_end(&run);
+		else
+			close_all(&run);
+	}
+	free_run(&run);
+	return status;
+}
