@@ -4,7 +4,6 @@
 #include "describe.h"
 #include "plan_text.h"
 #include "run.h"
-#include "stats.h"
 #include "variables.h"
 #include "versions.h"
 
