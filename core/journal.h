@@ -1,8 +1,8 @@
 /*
  * journal.h: the ledger file: one JSON object a line, appended while the run goes on.
  *
- * Each line is one write(2) to a descriptor opened with O_APPEND, so a crash loses no earlier line and two
- * runs may share a file.  A run without its last line has crashed.
+ * Each line is one write(2) to a descriptor opened with O_APPEND, so a crash loses no earlier line
+ * and two runs may share a file.  A run without its last line has crashed.
  */
 #ifndef WEIR_JOURNAL_H
 #define WEIR_JOURNAL_H
@@ -14,10 +14,12 @@ struct weir_journal;
 struct weir_journal *weir_journal_open(const char *path, GError **error);
 void weir_journal_close(struct weir_journal *journal); /* takes NULL */
 
-/* Any thread. lane: -1 for none; detail may be NULL.  All of these do nothing with a NULL journal. */
+/* Any thread. lane: -1 for none; detail may be NULL.  All of these do nothing with a NULL journal.
+ */
 void weir_journal_event(struct weir_journal *journal, const char *node, int lane, const char *event,
 			const char *detail);
-/* Every difference to the last interval that is not zero; and loss-began and loss-ended events. Main thread. */
+/* Every difference to the last interval that is not zero; and loss-began and loss-ended events.
+ * Main thread. */
 void weir_journal_interval(struct weir_journal *journal, const struct weir_report *report);
 
 #endif

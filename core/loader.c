@@ -5,6 +5,8 @@
  * not looked for in the next, or a fault would show as an old version at work.
  */
 #include "loader.h"
+
+#include "queue.h"
 #include "elf.h"
 #include "scan.h"
 #include "table.h"
@@ -13,14 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct weir_plugin weir_queue_plugin __attribute__((weak));
-
 G_DEFINE_QUARK(weir - loader - error, weir_loader_error)
 
 /* What is known of one name; kept if it was refused, so that no constructor runs twice. */
 struct entry {
-	struct weir_plugin *plugin; /* as large as core knows it, NULL where the file had less */
-	char *file;                 /* NULL: built in */
+	const struct weir_plugin *plugin; /* the copy, or the built-in one itself */
+	struct weir_plugin *copy; /* as large as core knows it, NULL where the file had less */
+	char *file;               /* NULL: built in */
 	GError *error;
 };
 
@@ -31,7 +32,7 @@ struct weir_loader {
 
 static void entry_free(struct entry *entry)
 {
-	g_free(entry->plugin);
+	g_free(entry->copy);
 	g_free(entry->file);
 	g_clear_error(&entry->error);
 	g_free(entry);
@@ -44,8 +45,7 @@ struct weir_loader *weir_loader_new(const char *const *path)
 	loader->path = path ? g_strdupv((char **)path) : g_new0(char *, 1);
 	loader->entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
 						(GDestroyNotify)entry_free);
-	if (&weir_queue_plugin)
-		weir_loader_add(loader, &weir_queue_plugin);
+	weir_loader_add(loader, &weir_queue_plugin);
 	return loader;
 }
 
@@ -104,7 +104,7 @@ void weir_loader_add(struct weir_loader *loader, const struct weir_plugin *plugi
 	if (!weir_table_check_version(plugin, &error) ||
 	    !weir_table_check(plugin, plugin->name, &error))
 		g_error("built-in plugin '%s': %s", plugin->name, error->message);
-	entry->plugin = copy_plugin(plugin);
+	entry->plugin = plugin;
 	g_hash_table_replace(loader->entries, g_strdup(plugin->name), entry);
 }
 
@@ -160,11 +160,11 @@ static void load(struct entry *entry, const char *name)
 		g_prefix_error(&entry->error, "%s: ", entry->file);
 		return;
 	}
-	entry->plugin = copy_plugin(plugin);
+	entry->plugin = entry->copy = copy_plugin(plugin);
 	if (weir_table_check(entry->plugin, name, &entry->error))
 		return;
 	g_prefix_error(&entry->error, "%s: ", entry->file);
-	g_clear_pointer(&entry->plugin, g_free);
+	entry->plugin = NULL;
 }
 
 static struct entry *find_entry(struct weir_loader *loader, const char *name)

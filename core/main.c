@@ -12,13 +12,13 @@
 
 /* What the command line says, for all commands. */
 struct arguments {
-	char *text;          /* -e */
-	char **variables;    /* --set */
-	char **plugin_path;  /* --plugin-path */
+	char *text;         /* -e */
+	char **variables;   /* --set */
+	char **plugin_path; /* --plugin-path */
 	char *duration, *stats;
 	struct weir_run_options run;
-	char *source;        /* what messages call the text */
-	char *pipeline;      /* the text */
+	char *source;   /* what messages call the text */
+	char *pipeline; /* the text */
 };
 
 static int usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -37,8 +37,7 @@ static int usage_error(const char *format, ...)
 
 static struct weir_loader *loader_new(const struct arguments *arguments)
 {
-	g_auto(GStrv) path =
-		weir_loader_default_path((const char *const *)arguments->plugin_path);
+	g_auto(GStrv) path = weir_loader_default_path((const char *const *)arguments->plugin_path);
 
 	return weir_loader_new((const char *const *)path);
 }
@@ -65,7 +64,8 @@ static void ignore_log(void *user, const struct weir_seat *seat, int level, cons
 	(void)user, (void)seat, (void)level, (void)message;
 }
 
-static void ignore_event(void *user, const struct weir_seat *seat, const char *event, const char *detail)
+static void ignore_event(void *user, const struct weir_seat *seat, const char *event,
+			 const char *detail)
 {
 	(void)user, (void)seat, (void)event, (void)detail;
 }
@@ -84,7 +84,8 @@ static int plan_and_print(const struct weir_graph *graph, struct weir_errors *er
 	g_autofree char *text = plan && whole ? weir_plan_text(plan) : NULL;
 
 	for (unsigned i = 0; plan && i < plan->warnings->len; i++)
-		fprintf(stderr, "%s: warning: %s\n", graph->source, (char *)plan->warnings->pdata[i]);
+		fprintf(stderr, "%s: warning: %s\n", graph->source,
+			(char *)plan->warnings->pdata[i]);
 	if (text)
 		fputs(text, stdout);
 	weir_plan_free(plan);
@@ -193,7 +194,8 @@ static bool parse(struct arguments *arguments, bool runs, int *argc, char ***arg
 	struct weir_run_options *run = &arguments->run;
 	gboolean strict = FALSE, quiet = FALSE;
 	const GOptionEntry common[] = {
-		{"execute", 'e', 0, G_OPTION_ARG_STRING, &arguments->text, "the pipeline itself", "TEXT"},
+		{"execute", 'e', 0, G_OPTION_ARG_STRING, &arguments->text, "the pipeline itself",
+		 "TEXT"},
 		{"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments->variables,
 		 "fill in ${NAME}; without a value, from the environment", "NAME[=VALUE]"},
 		{"plugin-path", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &arguments->plugin_path,
@@ -201,13 +203,20 @@ static bool parse(struct arguments *arguments, bool runs, int *argc, char ***arg
 		{0},
 	};
 	const GOptionEntry running[] = {
-		{"duration", 0, 0, G_OPTION_ARG_STRING, &arguments->duration, "stop after that time", "TIME"},
-		{"stats", 0, 0, G_OPTION_ARG_STRING, &arguments->stats, "show rates and losses that often", "TIME"},
-		{"report", 0, 0, G_OPTION_ARG_FILENAME, &run->report, "write the report as JSON", "FILE"},
-		{"ledger", 0, 0, G_OPTION_ARG_FILENAME, &run->ledger, "append the ledger while it runs", "FILE"},
-		{"metrics", 0, 0, G_OPTION_ARG_FILENAME, &run->metrics, "write metrics for Prometheus", "FILE"},
-		{"user", 0, 0, G_OPTION_ARG_STRING, &run->user, "become that user once all is open", "NAME"},
-		{"strict", 0, 0, G_OPTION_ARG_NONE, &strict, "exit status 3 if any packet was lost", NULL},
+		{"duration", 0, 0, G_OPTION_ARG_STRING, &arguments->duration,
+		 "stop after that time", "TIME"},
+		{"stats", 0, 0, G_OPTION_ARG_STRING, &arguments->stats,
+		 "show rates and losses that often", "TIME"},
+		{"report", 0, 0, G_OPTION_ARG_FILENAME, &run->report, "write the report as JSON",
+		 "FILE"},
+		{"ledger", 0, 0, G_OPTION_ARG_FILENAME, &run->ledger,
+		 "append the ledger while it runs", "FILE"},
+		{"metrics", 0, 0, G_OPTION_ARG_FILENAME, &run->metrics,
+		 "write metrics for Prometheus", "FILE"},
+		{"user", 0, 0, G_OPTION_ARG_STRING, &run->user, "become that user once all is open",
+		 "NAME"},
+		{"strict", 0, 0, G_OPTION_ARG_NONE, &strict, "exit status 3 if any packet was lost",
+		 NULL},
 		{"quiet", 0, 0, G_OPTION_ARG_NONE, &quiet, "say only what is wrong", NULL},
 		{0},
 	};
@@ -252,7 +261,8 @@ static int command_plugins(const struct arguments *arguments, int argc, char **a
 		weir_loader_free(loader);
 		return usage_error("plugins takes one NAME at most");
 	}
-	text = argc == 2 ? weir_describe_plugin(loader, argv[1], &error) : weir_describe_all(loader);
+	text = argc == 2 ? weir_describe_plugin(loader, argv[1], &error)
+			 : weir_describe_all(loader);
 	weir_loader_free(loader);
 	if (!text)
 		return usage_error("%s", error->message);
@@ -266,11 +276,14 @@ static int command_help(void)
 	      "weir check FILE    say all that is wrong with it, without opening a device\n"
 	      "weir plan FILE     say how it would run: lanes, buffers, copies, privileges\n"
 	      "weir graph FILE    its graph in Graphviz form\n"
-	      "weir plugins       the plugins found; with a NAME its options, outputs and counters\n"
+	      "weir plugins       the plugins found; with a NAME its options, outputs and "
+	      "counters\n"
 	      "weir --version     versions, with those of the libraries\n"
 	      "\n"
-	      "FILE may be - for standard input, or -e TEXT. 'weir COMMAND --help' lists the options.\n"
-	      "Exit status: 0 done; 1 failed, or the ledger does not close; 2 wrong usage or pipeline;\n"
+	      "FILE may be - for standard input, or -e TEXT. 'weir COMMAND --help' lists the "
+	      "options.\n"
+	      "Exit status: 0 done; 1 failed, or the ledger does not close; 2 wrong usage or "
+	      "pipeline;\n"
 	      "3 done, with loss, under --strict.\n",
 	      stdout);
 	return WEIR_EXIT_DONE;

@@ -123,6 +123,8 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 		deliver(post, 0, packets, n, true);
 		return;
 	}
+	if (all_have(WEIR_PENDING, packets, n))
+		return;
 	/* The default output comes last, since its packets are moved together in place. */
 	for (unsigned o = post->n_outlets; o-- > 0;) {
 		struct weir_packet *to = o ? moved : packets;

@@ -279,8 +279,9 @@ static void queue_judge(struct weir_self *self, struct weir_packet *packets, uns
 
 		if (seat->n_out > 1)
 			to = weir_lane_flow(lane, &packets[i]) % seat->n_out;
-		if (!push(self, seat->out[to], &packets[i]))
-			packets[i].verdict = WEIR_QUEUE_FULL;
+		/* `out` is counted where packets leave: in the consuming lane. */
+		packets[i].verdict = push(self, seat->out[to], &packets[i]) ? WEIR_PENDING
+									    : WEIR_QUEUE_FULL;
 	}
 }
 

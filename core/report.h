@@ -1,8 +1,9 @@
 /*
- * report.h: the views of a ledger: JSON for --report, a table for the terminal, Prometheus text for --metrics.
+ * report.h: the views of a ledger: JSON for --report, a table for the terminal, Prometheus text for
+ * --metrics.
  *
- * All are made from the same structures, so that they cannot disagree.  Field names are an interface, pinned by
- * tests/golden/report-fields.
+ * All are made from the same structures, so that they cannot disagree.  Field names are an
+ * interface, pinned by tests/golden/report-fields.
  */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
@@ -12,7 +13,7 @@
 #include <stdio.h>
 
 struct weir_thread_time {
-	const char *name;   /* of the lane */
+	const char *name; /* of the lane */
 	double cpu_seconds;
 };
 
@@ -20,11 +21,11 @@ struct weir_thread_time {
 struct weir_report {
 	const struct weir_graph *graph;
 	const struct weir_ledger *ledger;
-	int64_t start_us, end_us;              /* since the Unix epoch; end 0: still running */
+	int64_t start_us, end_us; /* since the Unix epoch; end 0: still running */
 	const struct weir_thread_time *threads;
 	unsigned n_threads;
-	const char *const *messages;           /* errors of the run, NULL-terminated */
-	int balanced;                          /* 1, 0; -1: not known while it runs */
+	const char *const *messages; /* errors of the run, NULL-terminated */
+	int balanced;                /* 1, 0; -1: not known while it runs */
 };
 
 /* The report as JSON text; g_free(). */

@@ -1,4 +1,5 @@
-/* run.c: the main thread: opens, starts, listens to signals and timers, closes.  It never touches a packet. */
+/* run.c: the main thread: opens, starts, listens to signals and timers, closes.  It never touches a
+ * packet. */
 #include "run.h"
 
 #include "journal.h"
@@ -31,15 +32,17 @@ static void on_log(void *user, const struct weir_seat *seat, int level, const ch
 
 	if (run->options->quiet && level == WEIR_INFORM)
 		return;
-	fprintf(stderr, "weir: %s%s: %s\n", level == WEIR_WARN ? "warning: " : "", seat->self.name, message);
+	fprintf(stderr, "weir: %s%s: %s\n", level == WEIR_WARN ? "warning: " : "", seat->self.name,
+		message);
 }
 
-static void on_event(void *user, const struct weir_seat *seat, const char *event, const char *detail)
+static void on_event(void *user, const struct weir_seat *seat, const char *event,
+		     const char *detail)
 {
 	const struct run *run = user;
 
-	weir_journal_event(run->journal, seat->self.name, seat->lane ? (int)seat->self.lane_index : -1,
-			   event, detail);
+	weir_journal_event(run->journal, seat->self.name,
+			   seat->lane ? (int)seat->self.lane_index : -1, event, detail);
 }
 
 static void set_stop(struct run *run, enum weir_stop stop)
@@ -98,7 +101,8 @@ typedef void (*view_fn)(struct run *run, const struct weir_report *report);
 
 static void show(struct run *run, const struct weir_ledger *ledger, int balanced, view_fn view)
 {
-	g_autofree struct weir_thread_time *threads = g_new0(struct weir_thread_time, run->lanes->len);
+	g_autofree struct weir_thread_time *threads = g_new0(struct weir_thread_time,
+							     run->lanes->len);
 	struct weir_report report = {
 		.graph = run->graph,
 		.ledger = ledger,
@@ -164,7 +168,8 @@ static gboolean on_stop_signal(gpointer user)
 {
 	struct run *run = user;
 
-	set_stop(run, weir_context_stop(run->context) == WEIR_RUNNING ? WEIR_STOPPING : WEIR_ABANDONED);
+	set_stop(run,
+		 weir_context_stop(run->context) == WEIR_RUNNING ? WEIR_STOPPING : WEIR_ABANDONED);
 	return G_SOURCE_CONTINUE;
 }
 
@@ -222,14 +227,15 @@ static void start_timers(struct run *run)
 	if (run->journal || run->options->metrics)
 		keep_source(run, g_timeout_add(milliseconds(interval_ns), on_interval, run));
 	if (run->options->duration_ns)
-		keep_source(run, g_timeout_add(milliseconds(run->options->duration_ns), stop_once, run));
+		keep_source(run,
+			    g_timeout_add(milliseconds(run->options->duration_ns), stop_once, run));
 }
 
 static void remove_sources(struct run *run)
 {
 	for (unsigned i = 0; i < run->sources->len; i++) {
-		GSource *source =
-			g_main_context_find_source_by_id(NULL, g_array_index(run->sources, guint, i));
+		GSource *source = g_main_context_find_source_by_id(
+			NULL, g_array_index(run->sources, guint, i));
 
 		if (source)
 			g_source_destroy(source);
@@ -238,7 +244,8 @@ static void remove_sources(struct run *run)
 
 /* ---- Opening ---- */
 
-static bool call(struct run *run, struct weir_instance *instance, bool (*callback)(struct weir_self *))
+static bool call(struct run *run, struct weir_instance *instance,
+		 bool (*callback)(struct weir_self *))
 {
 	struct weir_errors *errors = run->context->errors;
 	unsigned before = errors->messages->len;
@@ -246,7 +253,8 @@ static bool call(struct run *run, struct weir_instance *instance, bool (*callbac
 	if (!callback || callback(&instance->seat.self))
 		return errors->messages->len == before;
 	if (errors->messages->len == before)
-		weir_errors_add(errors, instance->node->where, "%s cannot be opened", instance->node->name);
+		weir_errors_add(errors, instance->node->where, "%s cannot be opened",
+				instance->node->name);
 	return false;
 }
 
@@ -279,7 +287,8 @@ static bool open_lanes(struct run *run)
 				ok = false;
 				if (errors->messages->len == 0)
 					weir_errors_add(errors, post->seat.instance->node->where,
-							"%s cannot be opened", post->seat.self.name);
+							"%s cannot be opened",
+							post->seat.self.name);
 			}
 		}
 	}
@@ -306,7 +315,8 @@ static bool start_lanes(struct run *run)
 	for (unsigned l = run->lanes->len; l-- > 0;) {
 		if (weir_lane_start(run->lanes->pdata[l], &error))
 			continue;
-		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s",
+				error->message);
 		return false;
 	}
 	return true;
@@ -360,7 +370,8 @@ static int conclude(struct run *run)
 	show(run, ledger, balanced, view_interval);
 	if (run->options->report)
 		show(run, ledger, balanced, view_report);
-	weir_journal_event(run->journal, NULL, -1, "run-ended", balanced ? "balanced" : "not balanced");
+	weir_journal_event(run->journal, NULL, -1, "run-ended",
+			   balanced ? "balanced" : "not balanced");
 	weir_ledger_free(ledger);
 	if (run->context->failed || !balanced)
 		return WEIR_EXIT_FAILED;
@@ -387,7 +398,8 @@ static int run_to_the_end(struct run *run)
 static void free_run(struct run *run)
 {
 	remove_sources(run);
-	while (g_main_context_iteration(NULL, FALSE)) /* what lanes have asked for while they ended */
+	while (g_main_context_iteration(NULL,
+					FALSE)) /* what lanes have asked for while they ended */
 		;
 	weir_journal_close(run->journal);
 	if (run->lanes)
@@ -406,7 +418,8 @@ static bool open_journal(struct run *run)
 		return true;
 	run->journal = weir_journal_open(run->options->ledger, &error);
 	if (!run->journal)
-		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s",
+				error->message);
 	weir_journal_event(run->journal, NULL, -1, "run-started", run->graph->text);
 	return run->journal;
 }

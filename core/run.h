@@ -9,7 +9,7 @@
 #include "graph.h"
 
 struct weir_run_options {
-	int64_t duration_ns, stats_ns;  /* 0: none */
+	int64_t duration_ns, stats_ns;                /* 0: none */
 	const char *report, *ledger, *metrics, *user; /* NULL: none */
 	bool strict, quiet;
 };
@@ -17,8 +17,8 @@ struct weir_run_options {
 /* Exit statuses, as the manual says. */
 enum { WEIR_EXIT_DONE, WEIR_EXIT_FAILED, WEIR_EXIT_USAGE, WEIR_EXIT_LOSS };
 
-/* Runs the graph in this thread and lanes of its own until it has ended; returns an exit status.  Errors that
- * refuse the pipeline are in errors and not printed. */
+/* Runs the graph in this thread and lanes of its own until it has ended; returns an exit status.
+ * Errors that refuse the pipeline are in errors and not printed. */
 int weir_run(const struct weir_graph *graph, const struct weir_run_options *options,
 	     struct weir_errors *errors);
 

@@ -59,7 +59,7 @@ class Run:
             return file.read()
 
     def wait_for(self, text, timeout=60):
-        """Until standard error holds the text: `capturing` says that sources are open."""
+        """Until standard error holds the text: `running` says that sources are open and lanes run."""
         wait_until(lambda: text in self.stderr or self.process.poll() is not None, timeout,
                    f"no {text!r} on standard error")
         assert text in self.stderr, f"weir ended before {text!r}: {self.stderr}"

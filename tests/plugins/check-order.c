@@ -31,7 +31,8 @@ static const struct weir_option options[] = {
 	{0},
 };
 static const struct weir_output outputs[] = {{"seen", WEIR_PASS, WEIR_PACKETS, "all"}, {0}};
-static const struct weir_counter counters[] = {{"backwards", WEIR_INFO, "older than the one before"}, {0}};
+static const struct weir_counter counters[] = {
+	{"backwards", WEIR_INFO, "older than the one before"}, {0}};
 
 WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	WEIR_HEAD,

@@ -27,10 +27,12 @@ static bool numbers_open(struct weir_self *self)
 	return weir_interface_add(self, &interface) != UINT16_MAX;
 }
 
-/* Ethernet, IPv4, UDP; the number is the source address, so that flows differ, and the first payload bytes. */
+/* Ethernet, IPv4, UDP; the number is the source address, so that flows differ, and the first
+ * payload bytes. */
 static void fill(uint8_t *frame, uint32_t number, uint32_t bytes)
 {
-	static const uint8_t head[42] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17};
+	static const uint8_t head[42] = {2, 0, 0,    0, 0, 1, 2, 0, 0, 0, 0,  2,
+					 8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17};
 	uint16_t total = (uint16_t)(bytes - 14);
 
 	memset(frame, 0, bytes);
@@ -38,7 +40,8 @@ static void fill(uint8_t *frame, uint32_t number, uint32_t bytes)
 	frame[16] = (uint8_t)(total >> 8);
 	frame[17] = (uint8_t)total;
 	frame[26] = 10;
-	memcpy(frame + 27, (uint8_t[]){(uint8_t)(number >> 16), (uint8_t)(number >> 8), (uint8_t)number}, 3);
+	memcpy(frame + 27,
+	       (uint8_t[]){(uint8_t)(number >> 16), (uint8_t)(number >> 8), (uint8_t)number}, 3);
 	memcpy(frame + 30, (uint8_t[]){192, 0, 2, 1}, 4);
 	memcpy(frame + 34, (uint8_t[]){4, 0, 0, 53}, 4);
 	frame[38] = (uint8_t)((total - 20) >> 8);
@@ -46,8 +49,8 @@ static void fill(uint8_t *frame, uint32_t number, uint32_t bytes)
 	memcpy(frame + 42, &number, sizeof(number));
 }
 
-static int numbers_poll(struct weir_self *self, struct weir_packet *packets, unsigned max, int timeout_ms,
-			int64_t *ret_mark_ns)
+static int numbers_poll(struct weir_self *self, struct weir_packet *packets, unsigned max,
+			int timeout_ms, int64_t *ret_mark_ns)
 {
 	const struct config *config = self->config;
 	struct lane *lane = self->lane;
@@ -59,7 +62,8 @@ static int numbers_poll(struct weir_self *self, struct weir_packet *packets, uns
 
 		fill(lane->frames[n], (uint32_t)number, (uint32_t)config->bytes);
 		packets[n] = (struct weir_packet){.data = lane->frames[n],
-						  .ts_ns = config->start_ns + number * config->gap_ns,
+						  .ts_ns = config->start_ns +
+							   number * config->gap_ns,
 						  .caplen = (uint32_t)config->bytes,
 						  .wirelen = (uint32_t)config->bytes,
 						  .queue = UINT16_MAX};
@@ -74,10 +78,12 @@ static void numbers_witness(struct weir_self *self)
 }
 
 static const struct weir_option options[] = {
-	{"count", WEIR_NUMBER, offsetof(struct config, count), "1000", "0..1000000000", "Packets a lane."},
+	{"count", WEIR_NUMBER, offsetof(struct config, count), "1000", "0..1000000000",
+	 "Packets a lane."},
 	{"lanes", WEIR_NUMBER, offsetof(struct config, lanes), "1", "1..64", "Lanes."},
 	{"gap", WEIR_TIME, offsetof(struct config, gap_ns), "1us", NULL, "Between two packets."},
-	{"start", WEIR_TIME, offsetof(struct config, start_ns), "0s", NULL, "Of the first packet, after 1970."},
+	{"start", WEIR_TIME, offsetof(struct config, start_ns), "0s", NULL,
+	 "Of the first packet, after 1970."},
 	{"bytes", WEIR_SIZE, offsetof(struct config, bytes), "64", "46..65535", "Of each packet."},
 	{0},
 };
