@@ -75,6 +75,8 @@ static struct stream streams[] = {
 	{"small steps back", {.span_ns = 30000, .max_entries = 1 << 20}, 900, 10, 500},
 	{"steps back beyond the window", {.span_ns = 3000, .max_entries = 1 << 20}, 300, 20, 9000},
 	{"never in order", {.span_ns = 3000, .max_entries = 1 << 20}, 300, 1, 6000},
+	{"a full ring", {.packets = 60, .max_entries = 64}, 100, 0, 0},
+	{"a full ring, steps back", {.span_ns = 400, .max_entries = 64}, 20, 3, 300},
 	{"both ways", {.span_ns = 3000, .both_ways = true, .max_entries = 1 << 20}, 100, 20, 90000},
 };
 

@@ -9,7 +9,7 @@ $(B)/tests/%: tests/%.c $(wildcard tests/harness.c tests/*.h) $(B)/libweir.so
 	@echo "  CC    $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Icore -Itests $(call pkg_cflags,$(TEST_PKGS)) $(CFLAGS) -Wno-pedantic -MMD -MP -o $@ \
-		$(filter %.c,$^) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lweir $(call pkg_libs,$(TEST_PKGS)) -lpcap -lm
+		$(sort $< $(filter tests/harness.c,$^)) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lweir $(call pkg_libs,$(TEST_PKGS)) -lpcap -lm
 
 # Plugins that only tests use, beside them and out of the search path.
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(B)/tests/plugins/%.so,$(wildcard tests/plugins/*.c))
