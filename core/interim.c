@@ -2,7 +2,6 @@
  * file. */
 #include "report.h"
 #include "journal.h"
-#include "describe.h"
 #include "plan_text.h"
 #include "versions.h"
 #include <inttypes.h>
@@ -84,16 +83,6 @@ void weir_journal_interval(struct weir_journal *journal, const struct weir_repor
 char *weir_plan_text(const struct weir_plan *plan)
 {
 	(void)plan;
-	return g_strdup("");
-}
-char *weir_describe_plugin(struct weir_loader *loader, const char *name, GError **error)
-{
-	(void)loader, (void)name, (void)error;
-	return g_strdup("");
-}
-char *weir_describe_all(struct weir_loader *loader)
-{
-	(void)loader;
 	return g_strdup("");
 }
 void weir_versions_print(FILE *to)
