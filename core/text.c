@@ -235,9 +235,11 @@ static void read_flow(struct parser *p, struct weir_statement *statement)
 			continue;
 		}
 		if (statement->terms->len == 1) {
-			weir_errors_add(p->scan.errors, p->scan.where,
-					"expected '->' instead of %s", token_name(&p->scan, token));
 			statement->broken = true;
+			if (!p->scan.torn)
+				weir_errors_add(p->scan.errors, p->scan.where,
+						"expected '->' instead of %s",
+						token_name(&p->scan, token));
 		}
 		return;
 	}
@@ -279,24 +281,27 @@ static bool has_flow(const struct weir_text *text)
 	return false;
 }
 
+static void check_unused(struct parser *p)
+{
+	g_autoptr(GList) names = g_hash_table_get_keys(p->scan.variables);
+
+	names = g_list_sort(names, (GCompareFunc)strcmp);
+	for (GList *name = names; name; name = name->next)
+		if (!g_hash_table_contains(p->scan.used, name->data))
+			weir_errors_add(p->scan.errors, (struct weir_position){0},
+					"--set %s: the text has no ${%s}", (char *)name->data,
+					(char *)name->data);
+}
+
 static void check_whole(struct parser *p)
 {
-	GHashTableIter each;
-	gpointer name;
-
 	if (!has_flow(p->text))
 		weir_errors_add(p->scan.errors, (struct weir_position){1, 1},
 				p->text->statements->len
 					? "there is no flow: expected NAME -> NAME"
 					: "the text is empty: expected SOURCE -> SINK");
-	if (!p->scan.variables || p->scan.torn)
-		return;
-	g_hash_table_iter_init(&each, p->scan.variables);
-	while (g_hash_table_iter_next(&each, &name, NULL))
-		if (!g_hash_table_contains(p->scan.used, name))
-			weir_errors_add(p->scan.errors, (struct weir_position){0},
-					"--set %s: the text has no ${%s}", (char *)name,
-					(char *)name);
+	if (p->scan.variables && !p->scan.torn)
+		check_unused(p);
 }
 
 /* The position of the first byte that is no UTF-8, or line 0. */
