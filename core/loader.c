@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-G_DEFINE_QUARK(weir - loader - error, weir_loader_error)
+G_DEFINE_QUARK(weir_loader_error, weir_loader_error)
 
 /* What is known of one name; kept if it was refused, so that no constructor runs twice. */
 struct entry {

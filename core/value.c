@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-G_DEFINE_QUARK(weir - value, weir_value_error)
+G_DEFINE_QUARK(weir_value_error, weir_value_error)
 
 struct unit {
 	const char *name;
