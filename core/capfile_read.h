@@ -16,7 +16,7 @@
 struct weir_reader_clock {
 	uint64_t ticks_per_s;
 	uint64_t ns_per_tick;  /* 0: that is no whole number */
-	uint64_t direct_ticks; /* up to here ticks * ns_per_tick is the time, offset included */
+	uint64_t direct_ticks; /* below this, ticks * ns_per_tick is the time */
 	int64_t offset_s;
 	uint32_t snaplen;
 	uint16_t iface;

@@ -55,7 +55,7 @@ static bool set_resolution(struct weir_reader_clock *clock, uint8_t code)
 static void set_direct(struct weir_reader_clock *clock)
 {
 	if (clock->ns_per_tick != 0 && clock->offset_s == 0)
-		clock->direct_ticks = INT64_MAX / clock->ns_per_tick;
+		clock->direct_ticks = INT64_MAX / clock->ns_per_tick + 1;
 }
 
 struct description {
@@ -125,7 +125,7 @@ bool weir_pcapng_add_interface(struct weir_reader *reader, const struct weir_rea
 int64_t weir_pcapng_time(struct weir_reader *reader, const struct weir_reader_call *call,
 			 const struct weir_reader_clock *clock, uint64_t ticks)
 {
-	if (ticks <= clock->direct_ticks)
+	if (ticks < clock->direct_ticks)
 		return (int64_t)(ticks * clock->ns_per_tick);
 	uint64_t rest = ticks % clock->ticks_per_s;
 	int64_t fraction_ns = (int64_t)((uint128)rest * NS_PER_S / clock->ticks_per_s);
