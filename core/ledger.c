@@ -22,7 +22,7 @@ void weir_row_clear(struct weir_row *row)
 
 static void add(uint64_t *sum, const uint64_t *at)
 {
-	*sum += __atomic_load_n(at, __ATOMIC_RELAXED);
+	*sum += __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
 static void add_count(struct weir_count *sum, const struct weir_count *at)
@@ -39,7 +39,6 @@ static void add_row(struct weir_row *sum, const struct weir_row *row, const stru
 	for (unsigned i = 0; i < node->n_outputs; i++)
 		add_count(&sum->out[i], &row->out[i]);
 	add(&sum->absorbed, &row->absorbed);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	add_count(&sum->in, &row->in);
 	add(&sum->made, &row->made);
 	for (unsigned i = 0; i < node->n_counters; i++) {

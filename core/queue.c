@@ -119,16 +119,13 @@ void weir_ring_mark(struct weir_ring *ring, int64_t mark_ns, bool done)
 		__atomic_store_n(&ring->mark_ns, mark_ns, __ATOMIC_RELEASE);
 	if (done)
 		__atomic_store_n(&ring->done, true, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&ring->consumer_sleeps, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(&ring->consumer_sleeps, false, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&ring->consumer_sleeps, false, __ATOMIC_ACQ_REL))
 		ring->wake(ring->consumer);
 }
 
 void weir_ring_await_room(struct weir_ring *ring)
 {
-	__atomic_store_n(&ring->producer_waits, true, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&ring->producer_waits, true, __ATOMIC_ACQ_REL);
 }
 
 /* ---- Consumer ---- */
@@ -162,9 +159,7 @@ static void give_back(struct weir_ring *ring)
 	if (ring->tail == ring->read)
 		return;
 	__atomic_store_n(&ring->tail, ring->read, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&ring->producer_waits, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(&ring->producer_waits, false, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&ring->producer_waits, false, __ATOMIC_ACQ_REL))
 		ring->wake(ring->producer);
 }
 
@@ -235,8 +230,7 @@ int weir_merge_take(struct weir_merge *merge, struct weir_packet *packets, unsig
 void weir_merge_await(struct weir_merge *merge)
 {
 	for (unsigned i = 0; i < merge->n; i++)
-		__atomic_store_n(&merge->rings[i]->consumer_sleeps, true, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		__atomic_exchange_n(&merge->rings[i]->consumer_sleeps, true, __ATOMIC_ACQ_REL);
 }
 
 /* ---- The plugin ---- */
