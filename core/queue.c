@@ -41,8 +41,9 @@ struct weir_ring {
 	uint64_t read;                              /* handed out up to here */
 	uint64_t head_seen;
 
-	__attribute__((
-		aligned(64))) bool consumer_sleeps; /* set by one side, cleared by the other */
+	/* Exchanged to true before a side's last look, and to false after each change of the other's: the later
+	 * of two exchanges sees all that came before the earlier, so no sleeper is missed. */
+	__attribute__((aligned(64))) bool consumer_sleeps;
 	bool producer_waits;
 };
 
@@ -125,7 +126,7 @@ void weir_ring_mark(struct weir_ring *ring, int64_t mark_ns, bool done)
 
 void weir_ring_await_room(struct weir_ring *ring)
 {
-	__atomic_exchange_n(&ring->producer_waits, true, __ATOMIC_ACQ_REL);
+	(void)__atomic_exchange_n(&ring->producer_waits, true, __ATOMIC_ACQ_REL);
 }
 
 /* ---- Consumer ---- */
@@ -230,7 +231,8 @@ int weir_merge_take(struct weir_merge *merge, struct weir_packet *packets, unsig
 void weir_merge_await(struct weir_merge *merge)
 {
 	for (unsigned i = 0; i < merge->n; i++)
-		__atomic_exchange_n(&merge->rings[i]->consumer_sleeps, true, __ATOMIC_ACQ_REL);
+		(void)__atomic_exchange_n(&merge->rings[i]->consumer_sleeps, true,
+					  __ATOMIC_ACQ_REL);
 }
 
 /* ---- The plugin ---- */

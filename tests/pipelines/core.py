@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""What core promises of every run, on sources and sinks made for tests."""
+import os, signal, time
+from weirtest import BUILD, SANITIZED, Run, main, weir
+
+PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
+MANY = 100_000 if SANITIZED else 1_000_000
+
+
+def node(run, name):
+    return next(n for n in run.report["nodes"] if n["name"] == name)
+
+
+def out(run, name, output):
+    return node(run, name)["outputs"][output]["packets"]
+
+
+def backwards(run, name):
+    return node(run, name)["counters"].get("backwards", 0)
+
+
+def test_packets_that_vanish_without_a_word_do_not_balance():
+    run = weir(*PLUGINS, "-e", "numbers count=1000 -> leaky -> check-order", expect=1, balanced=False)
+    words = "leaky:1: 4 packets came in and never left"
+    assert any(words in problem for problem in run.report["problems"]), run.report["problems"]
+    assert words in run.stderr, run.stderr
+
+
+def test_two_lanes_become_one_in_order_of_time():
+    run = weir(*PLUGINS, "-e", f"numbers count={MANY} lanes=2 -> queue 8MiB lanes=1 -> check-order")
+    assert out(run, "check-order:1", "seen") == 2 * MANY and backwards(run, "check-order:1") == 0
+
+
+def test_lanes_of_a_queue_share_the_whole():
+    run = weir(*PLUGINS, "-e", f"numbers count={MANY} lanes=2 -> queue 16MiB lanes=4 -> check-order")
+    lanes = [lane["outputs"]["seen"]["packets"] for lane in node(run, "check-order:1")["lanes"]]
+    assert sum(lanes) == 2 * MANY and len(lanes) == 4
+    assert min(lanes) > MANY / 4, lanes
+
+
+CROSSED = """
+a = numbers count={count} bytes=1400
+b = numbers count={count} gap=2us bytes=1400
+q = queue {size}
+r = queue {size}
+a -> q -> check-order
+b -> q
+a -> r -> check-order
+b -> r
+"""
+
+
+def test_two_files_through_two_queues_cannot_wait_for_each_other():
+    for size in ("1300KiB", "1500KiB", "8MiB"):
+        run = weir(*PLUGINS, "-e", CROSSED.format(count=MANY // 10, size=size))
+        for sink in ("check-order:1", "check-order:2"):
+            assert out(run, sink, "seen") == 2 * (MANY // 10) and backwards(run, sink) == 0
+        assert run.report["lost"] == 0
+
+
+def test_a_slow_branch_stalls_no_other():
+    run = weir(*PLUGINS, "-e", f"""
+        tap = numbers-live count={MANY}
+        tap -> queue 1MiB -> check-order delay=20ms
+        tap -> queue 64MiB -> check-order""")
+    assert out(run, "check-order:2", "seen") + out(run, "queue:2", "full") == MANY
+    assert out(run, "queue:1", "full") > 0, "the slow branch lost nothing"
+    assert run.report["lost"] == out(run, "queue:1", "full") + out(run, "queue:2", "full")
+    assert ("queue:1", "full") in {(loss["node"], loss["what"]) for loss in run.report["losses"]}
+
+
+def test_behind_files_a_full_queue_waits():
+    run = weir(*PLUGINS, "-e", "numbers count=20000 -> queue 1MiB -> check-order delay=1ms")
+    assert out(run, "check-order:1", "seen") == 20000 and run.report["lost"] == 0
+
+
+def test_what_a_full_queue_refuses_can_go_elsewhere():
+    run = weir(*PLUGINS, "-e", f"""
+        q = queue 1MiB
+        numbers-live count={MANY} -> q -> check-order delay=1ms
+        q.full -> check-order""")
+    assert out(run, "check-order:1", "seen") + out(run, "check-order:2", "seen") == MANY
+    assert out(run, "check-order:2", "seen") == out(run, "q", "full") > 0
+    assert run.report["lost"] == 0
+
+
+def test_live_and_files_into_one_queue_must_say_what_shall_happen():
+    both = "q = queue 2MiB {}\nnumbers count=10 -> q -> check-order\nnumbers-live count=10 -> q"
+    run = weir(*PLUGINS, "-e", both.format(""), expect=2)
+    assert "on-full=drop" in run.stderr and "on-full=block" in run.stderr, run.stderr
+    for choice in ("drop", "block"):
+        run = weir(*PLUGINS, "-e", both.format(f"on-full={choice}"))
+        assert out(run, "check-order:1", "seen") == 20
+
+
+def test_branches_join_in_the_order_of_the_source():
+    run = weir(*PLUGINS, "-e", f"""
+        keys = bpf 'ip[15] & 1 = 1'
+        sink = check-order
+        numbers count={MANY} -> keys -> sink
+        keys.rest -> snaplen 50 -> sink""")
+    assert out(run, "sink", "seen") == MANY and out(run, "keys", "match") == MANY // 2
+    assert backwards(run, "sink") == 0
+
+
+def test_strict_makes_loss_an_exit_status():
+    weir(*PLUGINS, "--strict", "-e", f"numbers-live count={MANY} -> queue 1MiB -> check-order delay=5ms", expect=3)
+    weir(*PLUGINS, "--strict", "-e", "numbers count=10 -> check-order", expect=0)
+
+
+ENDLESS = "numbers count=1000000000 -> check-order delay=1ms"
+
+
+def test_duration_ends_the_run():
+    weir(*PLUGINS, "--duration", "200ms", "-e", ENDLESS)
+
+
+def test_signals():
+    run = Run(*PLUGINS, "-e", ENDLESS)
+    run.wait_for("running")
+    run.process.send_signal(signal.SIGUSR2)
+    run.wait_for("not built yet")
+    run.process.send_signal(signal.SIGUSR1)
+    run.wait_for("check-order:1")
+    run.process.send_signal(signal.SIGHUP)
+    run.stop(signal.SIGINT)
+    assert run.status == 0 and run.report["balanced"] is True, run.stderr
+
+
+def test_a_second_signal_abandons_what_is_queued():
+    run = Run(*PLUGINS, "-e", "numbers count=1000000000 -> queue 64MiB -> check-order delay=50ms")
+    run.wait_for("running")
+    time.sleep(0.3)  # any amount may be queued by then
+    run.process.send_signal(signal.SIGTERM)
+    time.sleep(0.1)
+    run.stop()
+    assert run.status == 0 and run.report["balanced"] is True, run.stderr
+    assert run.report["lost"] == out(run, "queue:1", "abandoned") + out(run, "queue:1", "full") > 0
+
+
+def test_standard_output_carries_nothing():
+    assert weir(*PLUGINS, "-e", "numbers count=10 -> check-order").stdout == b""
+
+
+def test_lanes_that_do_not_fit_are_refused_with_what_would():
+    for text, words in (
+        ("numbers lanes=4 count=1 -> pcap /tmp/weir-never.pcap", ["written by 4 lanes", "%{lane}", "queue lanes=1"]),
+        ("numbers lanes=4 count=1 -> queue 1MiB lanes=2 -> check-order", ["divided among 8 rings"]),
+    ):
+        run = weir(*PLUGINS, "-e", text, expect=2)
+        assert all(word in run.stderr for word in words), run.stderr
+
+
+def test_one_packet_twice_is_warned_about():
+    run = weir(*PLUGINS, "-e", "a = numbers count=10\ns = check-order\na -> s\na -> snaplen 60 -> s")
+    assert "can reach s 2 times" in run.stderr, run.stderr
+    assert out(run, "s", "seen") == 20
+
+
+main()
