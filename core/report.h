@@ -3,7 +3,7 @@
  * --metrics.
  *
  * All are made from the same structures, so that they cannot disagree.  Field names are an
- * interface, pinned by tests/golden/report-fields.
+ * interface: docs/report.md describes them, and golden lists under tests/golden pin them.
  */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
@@ -24,17 +24,21 @@ struct weir_report {
 	int64_t start_us, end_us; /* since the Unix epoch; end 0: still running */
 	const struct weir_thread_time *threads;
 	unsigned n_threads;
-	const char *const *messages; /* errors of the run, NULL-terminated */
+	const char *const *messages; /* errors of the run, NULL-terminated; NULL: none */
 	int balanced;                /* 1, 0; -1: not known while it runs */
 };
 
-/* The report as JSON text; g_free(). */
+/* The report as JSON text that ends in a newline; g_free(). */
 char *weir_report_json(const struct weir_report *report);
-/* Writes a file that appears whole: a temporary name, then renamed. */
+/* Writes a file that appears whole: a temporary name, then renamed.  What is no regular file (a
+ * device, a FIFO, a symbolic link) is written to instead. */
 bool weir_report_write(const char *path, const char *text, GError **error);
 /* The ledger for people. */
 void weir_report_print(const struct weir_report *report, FILE *to);
 /* Prometheus text format 0.0.4; g_free(). */
 char *weir_report_metrics(const struct weir_report *report);
+
+/* "source", "stage" or "sink". */
+const char *weir_node_kind(const struct weir_node *node);
 
 #endif
