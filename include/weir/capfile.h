@@ -57,6 +57,22 @@ size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_
 /* The exact size of what weir_pcapng_packet() will store for this packet. */
 size_t weir_pcapng_packet_size(const struct weir_packet *packet, bool extras);
 
+/* What a stretch of a file holds. */
+struct weir_extent {
+	uint64_t packets;
+	uint64_t packet_bytes; /* captured */
+	uint64_t record_bytes; /* these with their headers and padding */
+	uint64_t header_bytes; /* section headers and interface blocks */
+};
+
+/*
+ * Steps over records, or blocks, that the functions above have stored: from `at`, where one starts,
+ * as long as they end at or before `end`.  Adds what was stepped over to *extent; returns where the
+ * first one starts that is not whole, or end.  The header of a classic file is no record.
+ */
+size_t weir_capfile_walk(const uint8_t *bytes, size_t at, size_t end, bool pcapng,
+			 struct weir_extent *extent);
+
 /*
  * ---- Reading ----
  *
