@@ -1,0 +1,298 @@
+/*
+ * pcap.c: the sink that writes capture files: its tables, and what is refused before capture
+ * starts.
+ *
+ * A lane encodes packets into blocks (lane.c, stream.c); the node's one writer brings them to disk
+ * (writer.c, file.c), names the files (name.c) and removes old ones (keep.c).
+ */
+#include "keep.h"
+#include "lane.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct weir_option options[] = {
+	{"path", WEIR_OUTFILE, offsetof(struct config, path), NULL, NULL,
+	 "the file's name; strftime's letters, %{iface}, %{lane}, %{node} and %{seq} are filled "
+	 "in"},
+	{"format", WEIR_CHOICE, offsetof(struct config, format), "auto", "auto|pcap|pcapng",
+	 "of the file; auto: pcapng if the name ends in .pcapng, else pcap"},
+	{"precision", WEIR_CHOICE, offsetof(struct config, precision), "ns", "ns|us",
+	 "of times in classic pcap; us for readers that do not know ns"},
+	{"extras", WEIR_BOOL, offsetof(struct config, extras), "yes", NULL,
+	 "write direction, queue, drops and mark of each packet into pcapng"},
+	{"rotate-size", WEIR_SIZE, offsetof(struct config, rotate_bytes), "", "4KiB..1PiB",
+	 "start a new file before this one would be larger"},
+	{"rotate-time", WEIR_TIME, offsetof(struct config, rotate_ns), "", "1s..366d",
+	 "start a new file at every multiple of this time of day"},
+	{"rotate-packets", WEIR_NUMBER, offsetof(struct config, rotate_packets), "",
+	 "1..1000000000000", "start a new file after so many packets"},
+	{"stop-size", WEIR_SIZE, offsetof(struct config, stop_bytes), "", "4KiB..1EiB",
+	 "finish before all files together would be larger"},
+	{"stop-packets", WEIR_NUMBER, offsetof(struct config, stop_packets), "",
+	 "1..1000000000000000", "finish after so many packets"},
+	{"clock", WEIR_CHOICE, offsetof(struct config, clock), "utc", "utc|local",
+	 "in which names are written and times of rotation are aligned"},
+	{"overwrite", WEIR_BOOL, offsetof(struct config, overwrite), "no", NULL,
+	 "replace older files of the same name; no: a taken name gets -1, -2 and so on"},
+	{"keep-age", WEIR_TIME, offsetof(struct config, keep_ns), "", "1s..36500d",
+	 "remove files of this node that were closed longer ago"},
+	{"keep-free", WEIR_AMOUNT, offsetof(struct config, keep_free), "", NULL,
+	 "remove the oldest files of this node while the file system has less room than this"},
+	{"buffer", WEIR_SIZE, offsetof(struct config, buffer_bytes), "128MiB", "1MiB..64GiB",
+	 "memory for packets that wait for the disk, divided among the lanes"},
+	{"direct", WEIR_CHOICE, offsetof(struct config, direct), "auto", "auto|yes|no",
+	 "write past the page cache; auto: where the file system can, yes: or else refuse"},
+	{NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static const struct weir_output outcomes[] = {
+	[WRITTEN] = {"written", WEIR_PASS, WEIR_PACKETS, "on disk, or in the system's hands"},
+	[DISK_FULL] = {"disk-full", WEIR_LOSS, WEIR_PACKETS, "the file system had no room"},
+	[WRITE_ERROR] = {"write-error", WEIR_LOSS, WEIR_PACKETS, "the file system refused"},
+	[NO_BUFFER] = {"no-buffer", WEIR_LOSS, WEIR_PACKETS, "the disk was too slow: see buffer"},
+	[OTHER_LINKTYPE] = {"other-linktype", WEIR_LOSS, WEIR_PACKETS,
+			    "of a second link type, which classic pcap cannot hold"},
+	[TOO_LONG] = {"too-long", WEIR_LOSS, WEIR_PACKETS, "alone larger than rotate-size"},
+	[STOPPED] = {"stopped", WEIR_DISCARD, WEIR_PACKETS, "came after stop-size or stop-packets"},
+	{NULL, 0, 0, NULL},
+};
+
+static const struct weir_counter counters[] = {
+	[FILE_BYTES] = {"file-bytes", WEIR_PLUS_BYTES, "sizes of the files, from the file system"},
+	[HEADER_BYTES] = {"header-bytes", WEIR_MINUS_BYTES, "of file headers and interfaces"},
+	[RECORD_BYTES] = {"record-bytes", WEIR_MINUS_BYTES, "of packets' records"},
+	[FILES] = {"files", WEIR_INFO, "that were completed"},
+	[REMOVED] = {"removed", WEIR_INFO, "files, by keep-age or keep-free"},
+	[REMOVED_EARLY] = {"removed-early", WEIR_INFO, "of these before their keep-age"},
+	{NULL, 0, NULL},
+};
+
+/* ---- What can be refused ---- */
+
+static bool is_pcapng(const struct config *config)
+{
+	return config->format == FORMAT_PCAPNG ||
+	       (config->format == FORMAT_AUTO && format_name_is_pcapng(config->path));
+}
+
+/* Whether every file would have the same name. */
+static bool is_fixed(const char *path)
+{
+	return !weir_pattern_has(path, "time") && !weir_pattern_has(path, "seq");
+}
+
+static bool pcap_check(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	char *name = weir_expand(self, config->path, 0, false, "eth0", 0);
+
+	free(name);
+	if (!name)
+		weir_error(self, "path",
+			   "'%s' has a %% that stands for nothing: strftime's letters, %%{iface}, "
+			   "%%{lane}, %%{node} and %%{seq} do, and %%%% for itself",
+			   config->path);
+	return name != NULL;
+}
+
+static uint32_t pcap_affinity(struct weir_self *self)
+{
+	const struct config *config = self->config;
+
+	return weir_pattern_has(config->path, "lane") ? WEIR_LANES_ANY : WEIR_LANES_ONE;
+}
+
+/* The folder of the path as far as it is literal; free(). */
+static char *literal_folder(const char *path, unsigned *ret_len)
+{
+	size_t len = strcspn(path, "%");
+
+	while (len > 0 && path[len - 1] != '/')
+		len--;
+	*ret_len = len > 0 ? (unsigned)len - 1 : 0;
+	return len == 0 ? strdup(".") : len == 1 ? strdup("/") : strndup(path, len - 1);
+}
+
+/* A fixed name that is taken, of any lane. */
+static bool check_free(struct weir_self *self, const struct config *config)
+{
+	bool is_free = true;
+
+	if (config->overwrite || !is_fixed(config->path))
+		return true;
+	for (uint32_t lane = 0; lane < self->lane_count || lane == 0; lane++) {
+		struct weir_self of_lane = *self;
+		char *name;
+
+		of_lane.lane_index = lane;
+		name = weir_expand(&of_lane, config->path, 0, false, "any", 0);
+		if (name && access(name, F_OK) == 0) {
+			weir_error(self, "path",
+				   "%s exists already: remove it, say overwrite=yes, or put "
+				   "%%Y%%m%%d-%%H%%M%%S into the name",
+				   name);
+			is_free = false;
+		}
+		free(name);
+	}
+	return is_free;
+}
+
+static bool check_linktypes(struct weir_self *self, const struct config *config)
+{
+	uint16_t ids[64];
+	unsigned n = weir_interfaces_upstream(self, ids, 64);
+	const struct weir_interface *first, *other;
+
+	if (n > 64)
+		n = 64;
+	for (unsigned i = 1; i < n && !is_pcapng(config); i++) {
+		first = weir_interface(self, ids[0]);
+		other = weir_interface(self, ids[i]);
+		if (first && other && first->linktype != other->linktype) {
+			weir_error(
+				self, "path",
+				"%s and %s differ in their link types (%u and %u), and a classic "
+				"pcap file holds one: name the file .pcapng",
+				first->name, other->name, first->linktype, other->linktype);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Whether files can be made in the folder, by whoever the process is by now. */
+static bool probe_folder(struct weir_self *self, const char *folder, bool direct)
+{
+	int flags = O_TMPFILE | O_WRONLY | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	int fd = open(folder, flags, 0600);
+
+	if (fd >= 0) {
+		close(fd);
+		return true;
+	}
+	if (errno == EINVAL && direct)
+		weir_error(self, "direct", "the file system of %s cannot write past the page cache",
+			   folder);
+	else if (errno == EOPNOTSUPP && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+		return true;
+	else
+		weir_error(self, "path", "no file can be made in %s: %s", folder, strerror(errno));
+	return false;
+}
+
+/* ---- Life ---- */
+
+static bool pcap_open(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	struct node *node = self->node;
+	char *folder = literal_folder(config->path, &node->site.folder_len);
+	bool ok = probe_folder(self, folder, config->direct == DIRECT_YES) &
+		  check_free(self, config) & check_linktypes(self, config);
+
+	free(folder);
+	node->site.self = self;
+	node->site.config = config;
+	node->site.format.pcapng = is_pcapng(config);
+	node->site.format.extras = config->extras;
+	node->site.format.precision = config->precision ? WEIR_PRECISION_US : WEIR_PRECISION_NS;
+	uname(&node->site.format.system);
+	writer_init(&node->writer, &node->site);
+	return ok;
+}
+
+static bool pcap_lane_open(struct weir_self *self)
+{
+	const struct config *config = self->config;
+
+	if (config->buffer_bytes / self->lane_count < 2 * BLOCK_BYTES_MIN) {
+		weir_error(self, "buffer", "each of %u lanes needs at least 1MiB",
+			   self->lane_count);
+		return false;
+	}
+	if (lane_init(self->lane, self))
+		return true;
+	weir_error(self, "buffer", "out of memory");
+	return false;
+}
+
+static bool pcap_start(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	struct node *node = self->node;
+	char *folder = literal_folder(config->path, &node->site.folder_len);
+	bool keeps = config->keep_ns || config->keep_free.bytes || config->keep_free.percent > 0;
+	struct timespec now;
+	bool ok = probe_folder(self, folder, false);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	node->start_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	if (ok && keeps)
+		node->site.keeper = keeper_new(self, folder);
+	ok = ok && (!keeps || node->site.keeper);
+	free(folder);
+	if (!ok)
+		return false;
+	if (!writer_start(&node->writer))
+		weir_error(self, NULL, "the writer's thread cannot be started");
+	return node->writer.started;
+}
+
+static void pcap_judge(struct weir_self *self, struct weir_packet *packets, unsigned n)
+{
+	lane_judge(self->lane, packets, n);
+}
+
+static void pcap_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
+{
+	lane_tick(self->lane, now, why);
+}
+
+static void pcap_lane_close(struct weir_self *self)
+{
+	struct node *node = self->node;
+
+	writer_stop(&node->writer);
+	lane_clear(self->lane);
+}
+
+static void pcap_close(struct weir_self *self)
+{
+	struct node *node = self->node;
+
+	writer_clear(&node->writer);
+	keeper_free(node->site.keeper);
+	node->site.keeper = NULL;
+}
+
+WEIR_EXPORT const struct weir_plugin weir_plugin = {
+	WEIR_HEAD,
+	.kind = WEIR_SINK,
+	.lanes_kind = WEIR_LANES_ONE,
+	.name = "pcap",
+	.version = WEIR_VERSION,
+	.summary = "writes capture files, classic pcap or pcapng, with rotation and retention",
+	.example = "tap -> pcap /srv/capture/%Y%m%d-%H%M%S.pcapng rotate-size=1GiB keep-age=30d",
+	.options = options,
+	.outputs = outcomes,
+	.counters = counters,
+	.config_size = sizeof(struct config),
+	.node_size = sizeof(struct node),
+	.lane_size = sizeof(struct lane),
+	.check = pcap_check,
+	.affinity = pcap_affinity,
+	.open = pcap_open,
+	.lane_open = pcap_lane_open,
+	.start = pcap_start,
+	.judge = pcap_judge,
+	.tick = pcap_tick,
+	.lane_close = pcap_lane_close,
+	.close = pcap_close,
+};
