@@ -5,6 +5,7 @@
 #include "journal.h"
 #include "lanes.h"
 #include "report.h"
+#include "stats.h"
 
 #include <glib-unix.h>
 #include <signal.h>
@@ -19,6 +20,7 @@ struct run {
 	struct weir_plan *plan;
 	GPtrArray *lanes;
 	struct weir_journal *journal;
+	struct weir_stats *stats; /* NULL: not asked for */
 	GMainLoop *loop;
 	GArray *sources; /* guint, of the main loop */
 	int64_t start_us, end_us;
@@ -32,6 +34,7 @@ static void on_log(void *user, const struct weir_seat *seat, int level, const ch
 
 	if (run->options->quiet && level == WEIR_INFORM)
 		return;
+	weir_stats_interrupt(run->stats);
 	fprintf(stderr, "weir: %s%s: %s\n", level == WEIR_WARN ? "warning: " : "", seat->self.name,
 		message);
 }
@@ -134,7 +137,7 @@ static void show_now(struct run *run, view_fn view)
 
 static void view_text(struct run *run, const struct weir_report *report)
 {
-	(void)run;
+	weir_stats_interrupt(run->stats);
 	weir_report_print(report, stderr);
 }
 
@@ -153,6 +156,11 @@ static void view_interval(struct run *run, const struct weir_report *report)
 	weir_journal_interval(run->journal, report);
 	if (metrics)
 		warn_unwritten(run->options->metrics, metrics);
+}
+
+static void view_stats(struct run *run, const struct weir_report *report)
+{
+	weir_stats_show(run->stats, report, stderr);
 }
 
 static void view_report(struct run *run, const struct weir_report *report)
@@ -197,7 +205,11 @@ static gboolean on_reload_signal(gpointer user)
 
 static gboolean on_interval(gpointer user)
 {
-	show_now(user, view_interval);
+	struct run *run = user;
+
+	show_now(run, view_interval);
+	if (run->stats)
+		show_now(run, view_stats);
 	return G_SOURCE_CONTINUE;
 }
 
@@ -224,7 +236,7 @@ static void start_timers(struct run *run)
 {
 	int64_t interval_ns = run->options->stats_ns ? run->options->stats_ns : DEFAULT_INTERVAL_NS;
 
-	if (run->journal || run->options->metrics)
+	if (run->journal || run->options->metrics || run->stats)
 		keep_source(run, g_timeout_add(milliseconds(interval_ns), on_interval, run));
 	if (run->options->duration_ns)
 		keep_source(run,
@@ -402,6 +414,7 @@ static void free_run(struct run *run)
 					FALSE)) /* what lanes have asked for while they ended */
 		;
 	weir_journal_close(run->journal);
+	weir_stats_free(run->stats);
 	if (run->lanes)
 		g_ptr_array_unref(run->lanes);
 	weir_plan_free(run->plan);
@@ -436,6 +449,8 @@ int weir_run(const struct weir_graph *graph, const struct weir_run_options *opti
 	run.loop = g_main_loop_new(NULL, FALSE);
 	run.sources = g_array_new(FALSE, FALSE, sizeof(guint));
 	run.start_us = g_get_real_time();
+	if (options->stats_ns)
+		run.stats = weir_stats_new(graph);
 	run.plan = weir_plan_new(graph, run.context);
 	if (run.plan && open_journal(&run)) {
 		if (prepare(&run))
