@@ -231,72 +231,70 @@ struct weir_plugin {
 	uint32_t flags;
 	const char *name, *version, *summary;
 	const char *example; /* one pipeline statement or flow that uses it */
-	const struct weir_option
-		*options; /* a NULL name ends each table; option 0 is the main one */
-	const struct weir_output
-		*outputs; /* 0 is the default; of a sink: its outcomes, 0 is success */
+	/* A NULL name ends each table.  Option 0 is the main one; output 0 the default, or the
+	 * outcome that is success. */
+	const struct weir_option *options;
+	const struct weir_output *outputs;
 	const struct weir_counter *counters;
 	size_t config_size, node_size, lane_size;
 
-	/*
-	 * Main thread, in this order.  Each returns false after weir_error(); then the run is
-	 * refused, and lane_close() and close() are called for what was opened or half opened.
-	 *
-	 * check()    what can be known without opening anything: values that do not fit together.
-	 * affinity() the WEIR_LANES_* of this node as it is configured; NULL: lanes_kind.
-	 * lanes()    of a source: its number of lanes; NULL: 1.
-	 * open()     sources first, which declare their interfaces, then downstream.
-	 * reduce()   of a stage: what `output` leaves of packets of that link type; false without
-	 * an error: cannot be said. want()     of a source: a program that returns how many bytes
-	 * of a packet anybody wants, 0 for none.  A hint: pass more, never less. program is core's
-	 * until close(). Not called where somebody wants everything. Returns NULL if it will be
-	 * used, else why not. lane_open() once a lane, on the processor of the lane; privileged
-	 * things are opened here. start()    after privileges are dropped, sinks first; a live
-	 * source lets packets in here.
-	 */
+	/* ---- Main thread, in this order; false after weir_error(): the run is refused, and
+	 * lane_close() and close() are called, also for what is half open. ---- */
+
+	/* What can be known without opening anything: values that do not fit together. */
 	bool (*check)(struct weir_self *self);
+	/* The WEIR_LANES_* of this node as it is configured; NULL: lanes_kind. */
 	uint32_t (*affinity)(struct weir_self *self);
+	/* Of a source: its number of lanes; NULL: 1. */
 	uint32_t (*lanes)(struct weir_self *self);
+	/* Sources first, which declare their interfaces, then downstream.  Must not wait for a
+	 * peer. */
 	bool (*open)(struct weir_self *self);
+	/* Of a stage: what `output` leaves of packets of that link type; false without an error:
+	 * that cannot be said. */
 	bool (*reduce)(struct weir_self *self, unsigned output, uint32_t linktype,
 		       struct weir_reduction *ret);
+	/* Of a source: a program that returns how many bytes of a packet anybody wants, 0 for none;
+	 * not called where somebody wants everything.  A hint: pass more, never less.  program is
+	 * borrowed.  NULL if it will be used, else why not. */
 	const char *(*want)(struct weir_self *self, const struct weir_insn *program, uint32_t len);
+	/* Once a lane; privileged things are opened here at the latest. */
 	bool (*lane_open)(struct weir_self *self);
+	/* After privileges are dropped, sinks first; a live source lets packets in here. */
 	bool (*start)(struct weir_self *self);
 
-	/*
-	 * The lane's thread.  None may block, except poll() up to its timeout (0: not at all), and
-	 * whoever calls weir_wait().
-	 *
-	 * poll()      of a source: fills up to max descriptors (all zero but what it sets; queue is
-	 *             UINT16_MAX) and returns how many, 0, WEIR_END or WEIR_FAILED.  ret_mark_ns:
-	 * no later packet will be older; also set when there was no packet. Untouched: unknown.
-	 * stop()      of a source: takes no more in; poll() is called until it has returned what
-	 * was taken and WEIR_END. NULL: the source is not polled again. judge()     one packet in,
-	 * one out: sets verdict; may lower caplen, move data, set key or mark. Sinks have only
-	 * this. transform() stages that make, merge or hold packets: what shall go on is emitted,
-	 * in order. tick()      every 10 ms of a busy lane, every 100 ms of an idle one, when the
-	 * stream has reached what weir_wake_at() asked for, on HUP, and at the end (upstream
-	 * first). May emit. witness()   once a second and after the last batch: sets counters from
-	 * outside the data path.
-	 */
+	/* ---- The lane's thread.  None may block, except poll() up to its timeout, and whoever
+	 * calls weir_wait(). ---- */
+
+	/* Of a source: sets up to max descriptors, each whole, and returns how many, 0, WEIR_END,
+	 * or WEIR_FAILED after weir_error().  *ret_mark_ns: no later packet will be older; also set
+	 * when there was no packet; untouched: unknown. */
 	int (*poll)(struct weir_self *self, struct weir_packet *packets, unsigned max,
 		    int timeout_ms, int64_t *ret_mark_ns);
+	/* Of a source: takes no more in; poll() is called until it has returned what was taken, and
+	 * WEIR_END.  NULL: the source is not polled again. */
 	void (*stop)(struct weir_self *self);
+	/* One packet in, one out: sets verdict; may lower caplen, move data, set key or mark. Sinks
+	 * have only this. */
 	void (*judge)(struct weir_self *self, struct weir_packet *packets, unsigned n);
+	/* Stages that make, merge or hold packets: what shall go on is emitted, in order. */
 	void (*transform)(struct weir_self *self, struct weir_packet *packets, unsigned n);
+	/* Every 10 ms of a busy lane, every 100 ms of an idle one, when the stream has reached what
+	 * weir_wake_at() asked for, on HUP, and at the end (upstream first).  May emit. */
 	void (*tick)(struct weir_self *self, const struct weir_now *now, unsigned why);
+	/* Once a second and after the last batch: sets counters from outside the data path. */
 	void (*witness)(struct weir_self *self);
 
-	/* Main thread, after the lanes have ended; on state that may be half open. What is still
-	 * pending is settled here, and the last counters are set. */
+	/* ---- Main thread, after the lanes have ended; on state that may be half open. ---- */
+
+	/* Settles what is still pending, and sets the last counters. */
 	void (*lane_close)(struct weir_self *self);
 	void (*close)(struct weir_self *self);
+
 	/* 1.x appends here; what lies beyond `size` is NULL. */
 };
 
-/* The opening of every plugin's constant:  WEIR_EXPORT const struct weir_plugin weir_plugin = {
- * WEIR_HEAD, … */
+/* How every plugin's constant begins: ABI and sizes. */
 #define WEIR_HEAD                                                                                  \
 	.abi = WEIR_ABI, .size = sizeof(struct weir_plugin),                                       \
 	.packet_size = sizeof(struct weir_packet), .option_size = sizeof(struct weir_option),      \
