@@ -85,7 +85,8 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 
 const char *weir_nearest(const char *word, const char *const *known)
 {
-	size_t len = strlen(word), best = MAX(len / 3, 1) + 1;
+	size_t len = strlen(word),
+	       best = MIN(MAX(len / 3, 1) + 1, len); /* something is left of it */
 	const char *nearest = NULL;
 
 	if (len > LONGEST)

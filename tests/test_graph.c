@@ -229,10 +229,9 @@ ParameterizedTestParameters(graph, refused)
 		{"s = sift f; gen x -> s.other -> void",
 		 "t:1:24: sift has no output 'other'; it has match, rest"},
 		{"gen x -> nix.out -> void", "t:1:10: there is no name 'nix'"},
-		{"gen x -> sift.rest -> void",
-		 "t:1:10: 'sift' is a plugin, and outputs belong to names: define NAME = sift …, "
-		 "then "
-		 "write NAME.rest\nt:1:10: sift needs its filter: the filter"},
+		{"gen x -> sift.rest f -> void", "t:1:10: 'sift' is a plugin, and outputs belong "
+						 "to names: define NAME = sift …, then "
+						 "write NAME.rest"},
 		/* names */
 		{"t = gen x\nt = gen y\nt -> void",
 		 "t:2:1: the name 't' is given twice; it is defined in line 1"},

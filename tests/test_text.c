@@ -333,7 +333,7 @@ ParameterizedTestParameters(text, nearest)
 {
 	static struct row rows[] = {
 		{"lane", "lanes"}, {"fnaout", "fanout"}, {"rotat-size", "rotate-size"},
-		{"x", "y"},        {"lanes", "lanes"},   {"nothing-like-it", ""},
+		{"x", ""},         {"lanes", "lanes"},   {"nothing-like-it", ""},
 		{"fan", ""},       {"foutan", ""},
 	};
 	return cr_make_param_array(struct row, rows, G_N_ELEMENTS(rows));
