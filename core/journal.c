@@ -117,6 +117,37 @@ void weir_journal_event(struct weir_journal *journal, const char *node, int lane
 	pthread_mutex_unlock(&journal->lock);
 }
 
+void weir_journal_started(struct weir_journal *journal, const struct weir_graph *graph)
+{
+	JsonObject *line;
+
+	if (!journal)
+		return;
+	pthread_mutex_lock(&journal->lock);
+	line = line_new(journal, "run-started");
+	weir_json_set_machine(line);
+	json_object_set_int_member(line, "pid", getpid());
+	weir_json_set_text(line, "source", graph->source);
+	weir_json_set_text(line, "pipeline", graph->text);
+	write_line(journal, line);
+	pthread_mutex_unlock(&journal->lock);
+}
+
+void weir_journal_ended(struct weir_journal *journal, const struct weir_report *report)
+{
+	JsonObject *line;
+
+	if (!journal)
+		return;
+	pthread_mutex_lock(&journal->lock);
+	line = line_new(journal, "run-ended");
+	weir_json_set_time(line, "start", report->start_us);
+	weir_json_set_time(line, "end", report->end_us);
+	weir_report_set_verdict(line, report);
+	write_line(journal, line);
+	pthread_mutex_unlock(&journal->lock);
+}
+
 /* ---- Intervals ---- */
 
 /* The past of the next number in the order of the walk through the ledger. */

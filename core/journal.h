@@ -14,6 +14,10 @@ struct weir_journal;
 struct weir_journal *weir_journal_open(const char *path, GError **error);
 void weir_journal_close(struct weir_journal *journal); /* takes NULL */
 
+/* The first line of a run, and its last, to which the caller has written the last interval.  Main
+ * thread. */
+void weir_journal_started(struct weir_journal *journal, const struct weir_graph *graph);
+void weir_journal_ended(struct weir_journal *journal, const struct weir_report *report);
 /* Any thread. lane: -1 for none; detail may be NULL.  All of these do nothing with a NULL journal.
  */
 void weir_journal_event(struct weir_journal *journal, const char *node, int lane, const char *event,

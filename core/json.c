@@ -1,6 +1,8 @@
 /* json.c: members of JSON objects, and an object as text. */
 #include "json.h"
 
+#include <sys/utsname.h>
+
 char *weir_time_text(int64_t unix_us)
 {
 	g_autoptr(GDateTime) whole = g_date_time_new_from_unix_utc(unix_us / G_USEC_PER_SEC);
@@ -37,6 +39,16 @@ void weir_json_set_filled(JsonObject *object, const char *name, JsonObject *chil
 		json_object_set_object_member(object, name, child);
 	else
 		json_object_unref(child);
+}
+
+void weir_json_set_machine(JsonObject *object)
+{
+	struct utsname machine = {0};
+
+	uname(&machine);
+	weir_json_set_text(object, "version", WEIR_VERSION);
+	weir_json_set_text(object, "host", machine.nodename);
+	weir_json_set_text(object, "kernel", machine.release);
 }
 
 char *weir_json_text(JsonObject *object, gboolean pretty)

@@ -18,6 +18,9 @@ void weir_json_set_time(JsonObject *object, const char *name, int64_t unix_us);
 /* Takes the child; one without members is left out. */
 void weir_json_set_filled(JsonObject *object, const char *name, JsonObject *child);
 
+/* version (Weir's), host, kernel. */
+void weir_json_set_machine(JsonObject *object);
+
 /* The object as text, which is taken; pretty: indented, else one line. No newline at the end;
  * g_free(). */
 char *weir_json_text(JsonObject *object, gboolean pretty);

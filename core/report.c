@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
+#include <unistd.h>
 
 const char *weir_node_kind(const struct weir_node *node)
 {
@@ -115,16 +115,6 @@ static JsonObject *node_of(const struct weir_ledger_node *entry)
 
 /* ---- The run ---- */
 
-static void set_machine(JsonObject *object)
-{
-	struct utsname machine;
-
-	if (uname(&machine) != 0)
-		return;
-	weir_json_set_text(object, "host", machine.nodename);
-	weir_json_set_text(object, "kernel", machine.release);
-}
-
 static JsonArray *losses_of(const struct weir_ledger *ledger)
 {
 	g_autoptr(GArray) losses = weir_ledger_losses(ledger);
@@ -149,7 +139,7 @@ static void add_text(JsonArray *array, const char *text)
 	json_array_add_string_element(array, valid);
 }
 
-static void set_verdict(JsonObject *object, const struct weir_report *report)
+void weir_report_set_verdict(JsonObject *object, const struct weir_report *report)
 {
 	const struct weir_ledger *ledger = report->ledger;
 	JsonArray *problems = json_array_new();
@@ -192,13 +182,12 @@ char *weir_report_json(const struct weir_report *report)
 	JsonArray *nodes = json_array_new();
 	g_autofree char *text = NULL;
 
-	weir_json_set_text(object, "version", WEIR_VERSION);
-	set_machine(object);
+	weir_json_set_machine(object);
 	weir_json_set_time(object, "start", report->start_us);
 	weir_json_set_time(object, "end", report->end_us);
 	weir_json_set_text(object, "source", report->graph->source);
 	weir_json_set_text(object, "pipeline", report->graph->text);
-	set_verdict(object, report);
+	weir_report_set_verdict(object, report);
 	json_object_set_array_member(object, "threads", threads_of(report));
 	for (unsigned i = 0; i < report->ledger->n_nodes; i++)
 		json_array_add_object_element(nodes, node_of(&report->ledger->nodes[i]));
@@ -221,11 +210,27 @@ static bool write_in_place(const char *path, const char *text, GError **error)
 	return ok;
 }
 
-bool weir_report_write(const char *path, const char *text, GError **error)
+static bool is_replaced(const char *path)
 {
 	struct stat now;
 
-	if (lstat(path, &now) == 0 && !S_ISREG(now.st_mode))
+	return lstat(path, &now) != 0 || S_ISREG(now.st_mode);
+}
+
+bool weir_report_check_path(const char *path, GError **error)
+{
+	g_autofree char *folder = path ? g_path_get_dirname(path) : NULL;
+
+	if (!path || (is_replaced(path) ? access(folder, W_OK | X_OK) : access(path, W_OK)) == 0)
+		return true;
+	g_set_error(error, G_FILE_ERROR, (int)g_file_error_from_errno(errno),
+		    "%s cannot be written: %s", path, g_strerror(errno));
+	return false;
+}
+
+bool weir_report_write(const char *path, const char *text, GError **error)
+{
+	if (!is_replaced(path))
 		return write_in_place(path, text, error);
 	return g_file_set_contents(path, text, -1, error);
 }

@@ -10,6 +10,7 @@
 
 #include "ledger.h"
 
+#include <json-glib/json-glib.h>
 #include <stdio.h>
 
 struct weir_thread_time {
@@ -30,9 +31,13 @@ struct weir_report {
 
 /* The report as JSON text that ends in a newline; g_free(). */
 char *weir_report_json(const struct weir_report *report);
+/* Its part that says how the run went: balanced, lost, nic, losses, problems, errors. */
+void weir_report_set_verdict(JsonObject *object, const struct weir_report *report);
 /* Writes a file that appears whole: a temporary name, then renamed.  What is no regular file (a
  * device, a FIFO, a symbolic link) is written to instead. */
 bool weir_report_write(const char *path, const char *text, GError **error);
+/* Whether that will be possible, as far as can be known before; NULL is. */
+bool weir_report_check_path(const char *path, GError **error);
 /* The ledger for people. */
 void weir_report_print(const struct weir_report *report, FILE *to);
 /* Prometheus text format 0.0.4; g_free(). */

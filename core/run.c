@@ -4,6 +4,7 @@
 
 #include "journal.h"
 #include "lanes.h"
+#include "privileges.h"
 #include "report.h"
 #include "stats.h"
 
@@ -161,6 +162,11 @@ static void view_interval(struct run *run, const struct weir_report *report)
 static void view_stats(struct run *run, const struct weir_report *report)
 {
 	weir_stats_show(run->stats, report, stderr);
+}
+
+static void view_ended(struct run *run, const struct weir_report *report)
+{
+	weir_journal_ended(run->journal, report);
 }
 
 static void view_report(struct run *run, const struct weir_report *report)
@@ -334,6 +340,19 @@ static bool start_lanes(struct run *run)
 	return true;
 }
 
+/* From here on with the rights that the run will have, so that what it may not do shows at once. */
+static bool drop_privileges(struct run *run)
+{
+	g_autoptr(GError) error = NULL;
+
+	if ((!run->options->user || weir_privileges_drop(run->options->user, &error)) &&
+	    weir_report_check_path(run->options->report, &error) &&
+	    weir_report_check_path(run->options->metrics, &error))
+		return true;
+	weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+	return false;
+}
+
 static bool prepare(struct run *run)
 {
 	for (unsigned i = 0; i < run->plan->warnings->len; i++)
@@ -343,7 +362,8 @@ static bool prepare(struct run *run)
 			run->context->unfinished_sinks++;
 	}
 	run->lanes = weir_lanes_new(run->plan, run->context);
-	return run->lanes && open_nodes(run) && open_lanes(run) && start_nodes(run);
+	return run->lanes && open_nodes(run) && open_lanes(run) && drop_privileges(run) &&
+	       start_nodes(run);
 }
 
 /* ---- Closing ---- */
@@ -382,8 +402,7 @@ static int conclude(struct run *run)
 	show(run, ledger, balanced, view_interval);
 	if (run->options->report)
 		show(run, ledger, balanced, view_report);
-	weir_journal_event(run->journal, NULL, -1, "run-ended",
-			   balanced ? "balanced" : "not balanced");
+	show(run, ledger, balanced, view_ended);
 	weir_ledger_free(ledger);
 	if (run->context->failed || !balanced)
 		return WEIR_EXIT_FAILED;
@@ -433,8 +452,17 @@ static bool open_journal(struct run *run)
 	if (!run->journal)
 		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s",
 				error->message);
-	weir_journal_event(run->journal, NULL, -1, "run-started", run->graph->text);
+	weir_journal_started(run->journal, run->graph);
 	return run->journal;
+}
+
+static void refuse(struct run *run)
+{
+	const GPtrArray *messages = run->context->errors->messages;
+
+	close_all(run);
+	weir_journal_event(run->journal, NULL, -1, "run-refused",
+			   messages->len ? messages->pdata[0] : NULL);
 }
 
 int weir_run(const struct weir_graph *graph, const struct weir_run_options *options,
@@ -456,7 +484,7 @@ int weir_run(const struct weir_graph *graph, const struct weir_run_options *opti
 		if (prepare(&run))
 			status = run_to_the_end(&run);
 		else
-			close_all(&run);
+			refuse(&run);
 	}
 	free_run(&run);
 	return status;
