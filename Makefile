@@ -15,6 +15,7 @@ FLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2
 FLAGS_debug   := -O0 -g3
 FLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_tsan    := -O1 -g -fsanitize=thread
+FLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address -fno-omit-frame-pointer
 override CPPFLAGS += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Iinclude
 override CFLAGS   += -std=c17 $(WARNINGS) $(FLAGS_$(VARIANT)) -fPIC -pthread
 override LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(VARIANT))) -pthread -Wl,--as-needed -Wl,-z,now
@@ -108,7 +109,7 @@ format-check:
 
 .PHONY: clean
 clean:
-	rm -rf build build-debug build-asan build-tsan
+	rm -rf build build-debug build-asan build-tsan build-fuzz
 
 .PHONY: help
 help:
@@ -116,6 +117,7 @@ help:
 	@echo 'make check        install what is missing, build, and run all the tests'
 	@echo 'make demo         install, build, and run the main job on real packets'
 	@echo 'make asan tsan    the tests under address and undefined-behaviour, and thread sanitizers'
+	@echo 'make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make bench        Weir beside other tools on this machine'
 	@echo 'make deps         install from Debian what is missing'
 	@echo 'make install      to PREFIX=$(PREFIX), LIBDIR=$(LIBDIR), below DESTDIR'

@@ -32,3 +32,32 @@ quick: tests
 asan tsan: deps
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ tests
 	$(Q)BUILD=build-$@ tests/run unit pipelines corpus live
+
+# Fuzzers are linked with all of the core, built by clang.  What one needs besides, objects of plugins and
+# folders of inputs to start from, stands in FUZZ_OBJ_<name> and FUZZ_SEEDS_<name>.
+
+FUZZ_SECONDS ?= 60
+FUZZ_NAMES   := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
+FUZZ_OBJ_stream := $(B)/plugins/zmq-source/message.o $(B)/plugins/zmq-source/streams.o
+FUZZ_SEEDS_text := pipelines
+
+.SECONDEXPANSION:
+$(B)/tests/fuzz_%: tests/fuzz_%.c tests/samples.h $(CORE_OBJ) $$(FUZZ_OBJ_$$*)
+	@echo "  LINK  $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Icore -Itests $(call pkg_cflags,$(CORE_PKGS)) $(CFLAGS) -fsanitize=fuzzer -o $@ \
+		$(filter %.c %.o,$^) $(LDFLAGS) $(call pkg_libs,$(CORE_PKGS)) -lm
+
+# New inputs are kept in the build folder, so that the next run goes on from there.
+.PHONY: fuzz fuzz-all $(FUZZ_NAMES:%=fuzz-%)
+fuzz:
+	$(Q)$(MAKE) --no-print-directory VARIANT=fuzz CC=clang fuzz-all
+fuzz-all: $(FUZZ_NAMES:%=fuzz-%)
+$(FUZZ_NAMES:%=fuzz-%): fuzz-%: $(B)/tests/fuzz_%
+	@echo "  FUZZ  $*"
+	@mkdir -p $(B)/inputs/$*
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 \
+		-artifact_prefix=$(B)/inputs/$*- $(patsubst %,-dict=%,$(wildcard tests/fuzz_$*.dict)) \
+		$(FUZZ_FLAGS) $(B)/inputs/$* $(wildcard $(FUZZ_SEEDS_$*)) >$(B)/inputs/$*.log 2>&1 || \
+		{ tail -40 $(B)/inputs/$*.log; exit 1; }
+	@sed -n 's/^stat::number_of_executed_units:/        inputs tried:/p' $(B)/inputs/$*.log
