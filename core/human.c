@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 char *weir_human_count(uint64_t count)
@@ -23,15 +22,13 @@ char *weir_human_count(uint64_t count)
 /* A prefix is worth `step` times the one before it; the last one takes whatever is left. */
 static char *scaled(double value, double step, const char *const *prefixes, const char *unit)
 {
-	bool whole = value == floor(value);
 	int decimals;
 
 	while (prefixes[1] && value >= step - 0.5) {
 		value /= step;
-		whole = false;
 		prefixes++;
 	}
-	decimals = whole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+	decimals = value == floor(value) || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
 	return g_strdup_printf("%.*f %s%s", decimals, value, *prefixes, unit);
 }
 

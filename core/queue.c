@@ -359,4 +359,5 @@ const struct weir_plugin weir_queue_plugin = {
 	.poll = queue_poll,
 	.judge = queue_judge,
 	.lane_close = queue_lane_close,
+	.memory = "size",
 };

@@ -291,6 +291,12 @@ struct weir_plugin {
 	void (*lane_close)(struct weir_self *self);
 	void (*close)(struct weir_self *self);
 
+	/* ---- Words for `weir plan`; NULL: none ---- */
+
+	const char *needs;  /* the capabilities that it opens with, such as "CAP_NET_RAW" */
+	const char *memory; /* names of its options of type WEIR_SIZE, parted by blanks, that are
+			       memory which its lanes divide among them */
+
 	/* 1.x appends here; what lies beyond `size` is NULL. */
 };
 

@@ -332,4 +332,6 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.witness = afpacket_witness,
 	.lane_close = afpacket_lane_close,
 	.close = afpacket_close,
+	.needs = "CAP_NET_RAW",
+	.memory = "ring",
 };

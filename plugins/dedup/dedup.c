@@ -225,4 +225,5 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.lane_open = dedup_lane_open,
 	.judge = dedup_judge,
 	.lane_close = dedup_lane_close,
+	.memory = "memory",
 };

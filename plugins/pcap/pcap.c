@@ -295,4 +295,5 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.tick = pcap_tick,
 	.lane_close = pcap_lane_close,
 	.close = pcap_close,
+	.memory = "buffer",
 };
