@@ -130,20 +130,13 @@ static void give_words(struct filling *f, const GPtrArray *words)
 
 /* ---- Values ---- */
 
-/* "-" is a file for those only whose table says so. */
-static bool is_misplaced_dash(const struct weir_option *option, const char *text)
-{
-	return option->type == WEIR_OUTFILE && !strcmp(text, "-") &&
-	       g_strcmp0(option->range, "-") != 0;
-}
-
 static void store(struct filling *f, unsigned i)
 {
 	const struct weir_option *option = weir_plugin_option(f->plugin, i);
 	struct weir_value *value = &f->node->values[i];
 	g_autoptr(GError) error = NULL;
 
-	if (is_misplaced_dash(option, value->text))
+	if (option->type == WEIR_OUTFILE && !strcmp(value->text, "-"))
 		weir_errors_add(f->errors, value->where,
 				"%s writes files, and '-' is none: for standard output use pipe -",
 				f->plugin->name);

@@ -56,6 +56,11 @@ static bool at_arrow(const struct weir_scanner *s)
 	return s->at[0] == '-' && s->at[1] == '>';
 }
 
+static bool at_variable(const struct weir_scanner *s)
+{
+	return s->at[0] == '$' && s->at[1] == '{';
+}
+
 static bool at_continuation(const struct weir_scanner *s)
 {
 	return s->at[0] == '\\' && (s->at[1] == '\n' || s->at[1] == '\0');
@@ -174,7 +179,8 @@ static void wrong(struct weir_scanner *s, struct weir_word *word, struct weir_po
 	weir_errors_add(s->errors, where, "%s", message);
 }
 
-/* The text behind ":-", up to the "}"; NULL if there is none. */
+/* The text behind ":-", up to the "}"; NULL if there is none.  Variables do not stand in each
+ * other. */
 static char *fallback(struct weir_scanner *s)
 {
 	GString *text;
@@ -184,7 +190,7 @@ static char *fallback(struct weir_scanner *s)
 	step(s);
 	step(s);
 	text = g_string_new(NULL);
-	while (*s->at && *s->at != '}' && *s->at != '\n') {
+	while (*s->at && *s->at != '}' && *s->at != '\n' && !at_variable(s)) {
 		if (s->at[0] == '\\' && s->at[1] && s->at[1] != '\n')
 			step(s);
 		g_string_append_c(text, *s->at);
@@ -266,7 +272,7 @@ static void double_quoted(struct weir_scanner *s, struct weir_word *word)
 	word->quoted = true;
 	step(s);
 	while (*s->at && *s->at != '"') {
-		if (s->at[0] == '$' && s->at[1] == '{') {
+		if (at_variable(s)) {
 			variable(s, word);
 		} else if (s->at[0] == '\\' && s->at[1] == '\n') {
 			append(word, " ");
@@ -293,7 +299,7 @@ static void piece(struct weir_scanner *s, struct weir_word *word)
 	} else if (*s->at == '\\') {
 		word->quoted = true;
 		escape(s, word);
-	} else if (s->at[0] == '$' && s->at[1] == '{') {
+	} else if (at_variable(s)) {
 		variable(s, word);
 	} else {
 		plain(s, word);

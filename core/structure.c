@@ -41,7 +41,7 @@ static char *resource(const struct weir_option *option, const struct weir_value 
 {
 	if (!value->text || !*value->text)
 		return NULL;
-	if (option->type == WEIR_ENDPOINT || (option->type == WEIR_OUTFILE && *value->text == '-'))
+	if (option->type == WEIR_ENDPOINT)
 		return g_strdup(value->text);
 	if (option->type == WEIR_OUTFILE && !strstr(value->text, "%{node}"))
 		return g_canonicalize_filename(value->text, NULL);

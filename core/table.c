@@ -57,15 +57,42 @@ static bool is_key(const char *name)
 
 /* ---- Options ---- */
 
-static bool check_range(const struct weir_option *option, GError **error)
+/* Whether text is a value of the option's type, its range aside. */
+static bool is_value(const struct weir_plugin *plugin, const struct weir_option *option,
+		     const char *text)
 {
-	g_auto(GStrv) words = NULL;
+	g_autofree char *config = g_malloc0(plugin->config_size);
+	g_autoptr(GPtrArray) memory = g_ptr_array_new_with_free_func(g_free);
+	struct weir_option unlimited = *option;
 
-	if (option->type != WEIR_CHOICE && option->type != WEIR_SET)
-		return true;
-	words = g_strsplit(option->range ? option->range : "", "|", -1);
+	unlimited.range = NULL;
+	return weir_value_store(&unlimited, text, config, memory, NULL);
+}
+
+static bool check_words(const struct weir_option *option, GError **error)
+{
+	g_auto(GStrv) words = g_strsplit(option->range ? option->range : "", "|", -1);
+
 	if (!*words || g_strv_length(words) > 32)
 		return refuse(error, "option '%s' needs a range of 1 to 32 words", option->name);
+	return true;
+}
+
+static bool check_range(const struct weir_plugin *plugin, const struct weir_option *option,
+			GError **error)
+{
+	const char *dots = option->range ? strstr(option->range, "..") : NULL;
+	g_autofree char *low = NULL;
+
+	if (option->type == WEIR_CHOICE || option->type == WEIR_SET)
+		return check_words(option, error);
+	if (!option->range)
+		return true;
+	low = dots ? g_strndup(option->range, (gsize)(dots - option->range)) : NULL;
+	if (!low || (*low && !is_value(plugin, option, low)) ||
+	    (dots[2] && !is_value(plugin, option, dots + 2)))
+		return refuse(error, "the range '%s' of option '%s' is none", option->range,
+			      option->name);
 	return true;
 }
 
@@ -100,7 +127,7 @@ static bool check_option(const struct weir_plugin *plugin, unsigned i, GError **
 	if (option->offset > plugin->config_size || size > plugin->config_size - option->offset)
 		return refuse(error, "option '%s' lies beyond its config of %zu bytes",
 			      option->name, plugin->config_size);
-	return check_range(option, error) && check_fallback(plugin, option, error);
+	return check_range(plugin, option, error) && check_fallback(plugin, option, error);
 }
 
 /* ---- Outputs and counters ---- */

@@ -23,10 +23,14 @@ static const struct unit size_units[] = {
 	{"MB", 1000 * 1000},
 	{"GB", 1000 * 1000 * 1000},
 	{"TB", UINT64_C(1000000000000)},
+	{"PB", UINT64_C(1000000000000000)},
+	{"EB", UINT64_C(1000000000000000000)},
 	{"KiB", UINT64_C(1) << 10},
 	{"MiB", UINT64_C(1) << 20},
 	{"GiB", UINT64_C(1) << 30},
 	{"TiB", UINT64_C(1) << 40},
+	{"PiB", UINT64_C(1) << 50},
+	{"EiB", UINT64_C(1) << 60},
 	{NULL, 0},
 };
 
@@ -328,7 +332,7 @@ static bool is_ambiguous(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
 
-	return digits && text[digits] && !text[digits + 1] && strchr("kKmMgGtT", text[digits]);
+	return digits && text[digits] && !text[digits + 1] && strchr("kKmMgGtTpP", text[digits]);
 }
 
 static bool refuse_number(const struct weir_option *option, const char *text, GError **error)

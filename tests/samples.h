@@ -74,10 +74,6 @@ static const struct weir_option file_options[] = {
 	{"extras", WEIR_SET, offsetof(struct file_config, extras), "none", "mac|vlan|ttl", "what"},
 	{0},
 };
-static const struct weir_option out_options[] = {
-	{"path", WEIR_OUTFILE, offsetof(struct file_config, path), NULL, "-", "- or a file"},
-	{0},
-};
 static const struct weir_option pub_options[] = {
 	{"endpoint", WEIR_ENDPOINT, offsetof(struct pub_config, endpoint), NULL, NULL, "where"},
 	{"topics", WEIR_LIST, offsetof(struct pub_config, topics), "", NULL, "which"},
@@ -105,7 +101,6 @@ static const struct weir_plugin samples[] = {
 	SAMPLE(WEIR_STAGE, "sift", sift_options, two_outputs, sift_config, .judge = sample_judge),
 	SAMPLE(WEIR_STAGE, "cut", cut_options, one_output, cut_config, .judge = sample_judge),
 	SAMPLE(WEIR_SINK, "file", file_options, outcomes, file_config, .judge = sample_judge),
-	SAMPLE(WEIR_SINK, "out", out_options, outcomes, file_config, .judge = sample_judge),
 	SAMPLE(WEIR_SINK, "pub", pub_options, outcomes, pub_config, .judge = sample_judge),
 	SAMPLE(WEIR_SINK, "void", NULL, outcomes, pub_config, .judge = sample_judge),
 };

@@ -292,8 +292,6 @@ ParameterizedTestParameters(graph, refused)
 		/* one file, one endpoint */
 		{"gen x -> file /tmp/a; gen x -> file /tmp/../tmp/a",
 		 "t:1:37: 'file:1' and 'file:2' have the same file /tmp/../tmp/a"},
-		{"gen x -> out -; gen x -> out -",
-		 "t:1:30: 'out:1' and 'out:2' have the same file -"},
 		{"gen x -> pub tcp://*:5; gen x -> pub tcp://*:5",
 		 "t:1:38: 'pub:1' and 'pub:2' have the same endpoint tcp://*:5"},
 	};

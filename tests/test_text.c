@@ -242,6 +242,9 @@ ParameterizedTestParameters(text, errors)
 		{"a \"p ${x}\" -> b", "t:1:6: variable 'x' is not set: use --set x=VALUE, or write "
 				      "${x:-VALUE}"},
 		{"a ${x -> b", "t:1:3: expected ${NAME} or ${NAME:-VALUE}"},
+		{"a ${x:-${y}} -> b", "t:1:3: expected ${NAME} or ${NAME:-VALUE}\n"
+				      "t:1:8: variable 'y' is not set: use --set y=VALUE, or write "
+				      "${y:-VALUE}"},
 		{"a ${} -> b", "t:1:3: expected ${NAME} or ${NAME:-VALUE}"},
 		{"a ${x:-1\n} -> b", "t:1:3: expected ${NAME} or ${NAME:-VALUE}\n"
 				     "t:1:9: expected '->' instead of the end of the line\n"

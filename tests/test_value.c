@@ -59,6 +59,8 @@ ParameterizedTestParameters(value, numbers)
 		{WEIR_SIZE, "", "2TiB", 2199023255552},
 		{WEIR_SIZE, "", "3TB", 3000000000000},
 		{WEIR_SIZE, "", "1kB", 1000},
+		{WEIR_SIZE, "", "2PiB", INT64_C(2) << 50},
+		{WEIR_SIZE, "", "7EB", 7000000000000000000},
 		{WEIR_SIZE, "4KiB..4GiB", "4096", 4096},
 		{WEIR_SIZE, "4KiB..4GiB", "4GiB", 4294967296},
 		{WEIR_TIME, "", "250ms", 250000000},
