@@ -6,7 +6,8 @@
  */
 #include "replay.h"
 
-#define LONE_PACKET_NS NS_PER_MS /* how long an input with one packet lasts when it is repeated */
+#define OUTSIDE_BATCHES 64        /* read on end where no packet is in the range */
+#define LONE_PACKET_NS  NS_PER_MS /* how long an input with one packet lasts when it is repeated */
 
 /* ---- Files, one after another ---- */
 
@@ -105,6 +106,21 @@ static int read_inputs(struct weir_self *self, struct weir_packet *packets, unsi
 	}
 }
 
+/* Up to max packets that are in the range. */
+static int read_range(struct weir_self *self, struct weir_packet *packets, unsigned max,
+		      int timeout_ms)
+{
+	for (unsigned batches = 0; batches < OUTSIDE_BATCHES; batches++) {
+		int n = read_inputs(self, packets, max, batches == 0 ? timeout_ms : 0);
+		if (n <= 0)
+			return n;
+		unsigned kept = select_range(self->node, self->lane, packets, (unsigned)n);
+		if (kept > 0)
+			return (int)kept;
+	}
+	return 0;
+}
+
 int player_read(struct weir_self *self, struct weir_packet *packets, unsigned max, int timeout_ms)
 {
 	const struct config *config = self->config;
@@ -112,11 +128,8 @@ int player_read(struct weir_self *self, struct weir_packet *packets, unsigned ma
 	uint64_t left = (uint64_t)config->limit - lane->packets;
 	if (config->limit > 0 && left < max)
 		max = (unsigned)left;
-	int n = max > 0 ? read_inputs(self, packets, max, timeout_ms) : WEIR_END;
-	if (n <= 0)
-		return n;
-	n = (int)select_range(self->node, lane, packets, (unsigned)n);
-	if (config->loop != 1)
+	int n = max > 0 ? read_range(self, packets, max, timeout_ms) : WEIR_END;
+	if (n > 0 && config->loop != 1)
 		measure_and_shift(lane, packets, (unsigned)n);
 	return n;
 }
