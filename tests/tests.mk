@@ -20,7 +20,7 @@ $(B)/tests/plugins/%.so: tests/plugins/%.c include/weir/plugin.h $(B)/libweir.so
 	$(Q)$(CC) -shared $(CPPFLAGS) $(CFLAGS) -fvisibility=hidden -o $@ $< $(LDFLAGS) -L$(B) -lweir
 
 .PHONY: tests check quick asan tsan bench demo
-tests: all $(TEST_BIN) $(TEST_PLUGINS)
+tests: all $(TEST_BIN) $(TEST_PLUGINS) $(B)/tests/capdump
 
 check: deps
 	$(Q)$(MAKE) --no-print-directory tests

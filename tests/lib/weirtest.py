@@ -106,9 +106,9 @@ def wait_until(condition, timeout=60, what="condition"):
 _dirs = []
 
 
-def tempdir():
-    """A folder that goes away at the end of the program; on disk, since some tests need O_DIRECT."""
-    path = tempfile.mkdtemp(prefix="weir-test-", dir=os.environ.get("WEIR_TMP", "/var/tmp"))
+def tempdir(where=None):
+    """A folder that goes away at the end of the test; on disk unless `where` says, since some need O_DIRECT."""
+    path = tempfile.mkdtemp(prefix="weir-test-", dir=where or os.environ.get("WEIR_TMP", "/var/tmp"))
     _dirs.append(path)
     return path
 
