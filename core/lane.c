@@ -111,6 +111,9 @@ static void mark_rings(struct weir_lane *lane, int64_t mark_ns, bool done)
 
 bool weir_lane_wait(struct weir_lane *lane, int timeout_ms)
 {
+	/* Once is enough: a second for each packet of a batch would add up. */
+	if (lane->gave_up)
+		return false;
 	/* What this lane still has to push is this batch and what follows: whoever waits for older
 	 * packets may go on, and so give room. */
 	mark_rings(lane, MAX(lane->mark_ns, lane->oldest_ns), false);
