@@ -2,7 +2,6 @@
  * The window beside a model that keeps everything and searches it, as check_semantics.py of the
  * shared captures states editcap's rules; the keys by what must and must not change them.
  */
-#define XXH_INLINE_ALL
 #include "../plugins/dedup/key.c"
 #include "../plugins/dedup/window.c"
 
@@ -65,19 +64,19 @@ struct stream {
 };
 
 static struct stream streams[] = {
-	{"number", {.packets = 100, .max_entries = 1 << 20}, 500, 0, 0},
-	{"number, 2", {.packets = 2, .max_entries = 1 << 20}, 5, 0, 0},
-	{"number, 1 is none", {.packets = 1, .max_entries = 1 << 20}, 2, 0, 0},
-	{"number, larger than at first", {.packets = 20000, .max_entries = 1 << 20}, 25000, 0, 0},
-	{"time", {.span_ns = 50000, .max_entries = 1 << 20}, 3000, 0, 0},
-	{"time, all of it", {.span_ns = 1000000000, .max_entries = 1 << 20}, 20000, 0, 0},
-	{"time and number", {.span_ns = 50000, .packets = 300, .max_entries = 1 << 20}, 900, 0, 0},
-	{"small steps back", {.span_ns = 30000, .max_entries = 1 << 20}, 900, 10, 500},
-	{"steps back beyond the window", {.span_ns = 3000, .max_entries = 1 << 20}, 300, 20, 9000},
-	{"never in order", {.span_ns = 3000, .max_entries = 1 << 20}, 300, 1, 6000},
-	{"a full ring", {.packets = 60, .max_entries = 64}, 100, 0, 0},
-	{"a full ring, steps back", {.span_ns = 400, .max_entries = 64}, 20, 3, 300},
-	{"both ways", {.span_ns = 3000, .both_ways = true, .max_entries = 1 << 20}, 100, 20, 90000},
+	{"number", {.packets = 100, .max_packets = 1 << 20}, 500, 0, 0},
+	{"number, 2", {.packets = 2, .max_packets = 1 << 20}, 5, 0, 0},
+	{"number, 1 is none", {.packets = 1, .max_packets = 1 << 20}, 2, 0, 0},
+	{"number, larger than at first", {.packets = 20000, .max_packets = 1 << 20}, 25000, 0, 0},
+	{"time", {.span_ns = 50000, .max_packets = 1 << 20}, 3000, 0, 0},
+	{"time, all of it", {.span_ns = 1000000000, .max_packets = 1 << 20}, 20000, 0, 0},
+	{"time and number", {.span_ns = 50000, .packets = 300, .max_packets = 1 << 20}, 900, 0, 0},
+	{"small steps back", {.span_ns = 30000, .max_packets = 1 << 20}, 900, 10, 500},
+	{"steps back beyond the window", {.span_ns = 3000, .max_packets = 1 << 20}, 300, 20, 9000},
+	{"never in order", {.span_ns = 3000, .max_packets = 1 << 20}, 300, 1, 6000},
+	{"a full ring", {.packets = 60, .max_packets = 64}, 100, 0, 0},
+	{"a full ring, steps back", {.span_ns = 400, .max_packets = 64}, 20, 3, 300},
+	{"both ways", {.span_ns = 3000, .both_ways = true, .max_packets = 1 << 20}, 100, 20, 90000},
 };
 
 ParameterizedTestParameters(dedup, window_is_as_the_model)
@@ -112,19 +111,22 @@ ParameterizedTest(struct stream *stream, dedup, window_is_as_the_model)
 
 Test(dedup, window_within_its_memory_forgets_and_counts)
 {
-	struct window_bounds bounds = {.span_ns = 1000000, .max_entries = 100}; /* room for 64 */
+	enum { SIZE = 64 };
+	struct window_bounds bounds = {.span_ns = 1000000, .max_packets = 100}; /* room for 64 */
 	struct window *window = window_new(&bounds);
 
-	for (unsigned i = 0; i < 64; i++)
+	for (unsigned i = 0; i < 2 * SIZE; i++)
 		cr_assert_not(window_add(window, key_for(i), i));
 	cr_expect_eq(window_evicted_early(window), 0);
-	cr_expect(window_add(window, key_for(1), 64)); /* and pushes packet 0 out */
-	cr_expect_eq(window_evicted_early(window), 1);
-	cr_expect_not(window_add(window, key_for(0), 65));
-	cr_expect_eq(window_evicted_early(window), 2);
+	cr_expect(window_add(window, key_for(SIZE), 200));
+	cr_expect_eq(window_evicted_early(window), SIZE);
+	cr_expect_not(window_add(window, key_for(0), 200));
+	cr_expect_eq(window_evicted_early(window), SIZE);
+
 	/* What is out of the window anyway makes room without being missed. */
-	cr_expect_not(window_add(window, key_for(1000), 5000000));
-	cr_expect_eq(window_evicted_early(window), 2);
+	for (unsigned i = 0; i < 5 * SIZE; i++)
+		cr_assert_not(window_add(window, key_for(1000 + i), 5000000 + i * 20000));
+	cr_expect_eq(window_evicted_early(window), SIZE);
 	window_free(window);
 }
 
@@ -132,7 +134,7 @@ Test(dedup, window_within_its_memory_forgets_and_counts)
 Test(dedup, window_bears_any_time)
 {
 	static const int64_t times[] = {INT64_MIN, INT64_MAX, 0, -1, INT64_MIN, INT64_MIN + 5};
-	struct window_bounds bounds = {.span_ns = 10, .both_ways = true, .max_entries = 1 << 20};
+	struct window_bounds bounds = {.span_ns = 10, .both_ways = true, .max_packets = 1 << 20};
 	struct window *window = window_new(&bounds);
 	bool seen = false;
 

@@ -3,7 +3,7 @@
 
 TEST_SRC  := $(wildcard tests/test_*.c)
 TEST_BIN  := $(TEST_SRC:tests/%.c=$(B)/tests/%)
-TEST_PKGS := $(CORE_PKGS) criterion
+TEST_PKGS := $(CORE_PKGS) criterion libxxhash
 
 $(B)/tests/%: tests/%.c $(wildcard tests/harness.c tests/*.h) $(B)/libweir.so
 	@echo "  CC    $@"
