@@ -97,7 +97,7 @@ def test_too_little_memory_is_counted():
     span = trace(folder, "span.pcap", "-D", "1000000")
     run = weir("-e", f"pcap-replay {quoted(span)} -> dedup 1h memory=1MiB -> null")
     assert node(run, "dedup:1")["counters"]["evicted-early"] > 0
-    run = weir("-e", f"pcap-replay {quoted(span)} -> dedup memory=1MiB -> null")
+    run = weir("-e", f"pcap-replay {quoted(span)} -> dedup memory=4MiB -> null")
     assert node(run, "dedup:1")["counters"].get("evicted-early", 0) == 0
 
 
