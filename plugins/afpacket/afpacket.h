@@ -50,6 +50,7 @@ enum afpacket_counter {
 struct afpacket_lane {
 	struct ring *rings; /* one for each link */
 	unsigned ring_count;
+	struct ring_walked walked; /* so far */
 	int64_t mark_ns;
 	bool stopping;
 };

@@ -63,36 +63,25 @@ static struct ring *oldest(const struct afpacket_lane *lane, int64_t now, int64_
 	return first && first->left ? first : NULL;
 }
 
-static unsigned merge(const struct afpacket_lane *lane, struct weir_packet *packets, unsigned max,
-		      struct ring_walked *walked)
+static unsigned merge(struct afpacket_lane *lane, struct weir_packet *packets, unsigned max)
 {
 	int64_t now = now_ns(), until_ns;
 	struct ring *ring;
 	unsigned n = 0;
 
 	while (n < max && (ring = oldest(lane, now, &until_ns)))
-		n += ring_walk(ring, packets + n, max - n, until_ns, walked);
+		n += ring_walk(ring, packets + n, max - n, until_ns, &lane->walked);
 	return n;
 }
 
 /* ---- Callbacks ---- */
 
-static unsigned fill(struct weir_self *self, struct weir_packet *packets, unsigned max)
+static unsigned fill(struct afpacket_lane *lane, struct weir_packet *packets, unsigned max)
 {
-	struct afpacket_lane *lane = self->lane;
-	struct ring_walked walked = {0};
-	unsigned n;
-
 	advance(lane);
 	if (lane->ring_count == 1)
-		n = ring_walk(lane->rings, packets, max, INT64_MAX, &walked);
-	else
-		n = merge(lane, packets, max, &walked);
-	if (walked.cut)
-		weir_count(self, AFPACKET_CUT, walked.cut);
-	if (walked.tags)
-		weir_count(self, AFPACKET_TAGS, walked.tags);
-	return n;
+		return ring_walk(lane->rings, packets, max, INT64_MAX, &lane->walked);
+	return merge(lane, packets, max);
 }
 
 static void wait_for_block(struct weir_self *self, int timeout_ms)
@@ -143,13 +132,13 @@ int afpacket_poll(struct weir_self *self, struct weir_packet *packets, unsigned 
 		  int64_t *ret_mark_ns)
 {
 	struct afpacket_lane *lane = self->lane;
-	unsigned n = fill(self, packets, max);
+	unsigned n = fill(lane, packets, max);
 
 	if (n == 0 && is_drained(lane))
 		return WEIR_END;
 	if (n == 0 && timeout_ms != 0 && !lane->stopping) {
 		wait_for_block(self, timeout_ms);
-		n = fill(self, packets, max);
+		n = fill(lane, packets, max);
 	}
 	*ret_mark_ns = mark_of(lane, n);
 	return (int)n;
@@ -221,6 +210,8 @@ void afpacket_witness(struct weir_self *self)
 	weir_witness(self, AFPACKET_KERNEL_PACKETS, packets);
 	weir_witness(self, AFPACKET_KERNEL_DROPS, drops);
 	weir_witness(self, AFPACKET_FREEZES, freezes);
+	weir_witness(self, AFPACKET_CUT, lane->walked.cut);
+	weir_witness(self, AFPACKET_TAGS, lane->walked.tags);
 	/* Links belong to the node; one lane speaks for all. */
 	if (self->lane_index == 0)
 		witness_nic(self);

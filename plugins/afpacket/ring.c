@@ -173,12 +173,15 @@ static void describe(const struct ring *ring, uint8_t *frame, struct weir_packet
 	const struct tpacket3_hdr *header = (const void *)frame;
 	uint8_t *data = frame + header->tp_mac;
 
-	packet->data = data;
-	packet->ts_ns = stamp_ns(header);
-	packet->caplen = header->tp_snaplen;
-	packet->wirelen = header->tp_len;
-	packet->iface = ring->iface;
-	packet->flags = flags_of(header);
+	*packet = (struct weir_packet){
+		.data = data,
+		.ts_ns = stamp_ns(header),
+		.caplen = header->tp_snaplen,
+		.wirelen = header->tp_len,
+		.iface = ring->iface,
+		.queue = UINT16_MAX,
+		.flags = flags_of(header),
+	};
 	walked->cut += header->tp_snaplen < header->tp_len;
 	/* A priority tag is all zeros: only the status says that it was there. */
 	if (header->tp_status & TP_STATUS_VLAN_VALID) {

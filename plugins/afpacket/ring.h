@@ -39,7 +39,7 @@ struct ring {
 	uint64_t packets, drops, freezes; /* sums of the kernel's statistics */
 };
 
-/* What walking has met; added up by the caller. */
+/* What walking has met, added up. */
 struct ring_walked {
 	uint64_t cut, tags;
 };

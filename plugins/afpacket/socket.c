@@ -161,25 +161,24 @@ bool afpacket_socket_start(struct weir_self *self, const struct link *link, stru
 
 /* ---- A link that goes and comes back ---- */
 
+/* A format of its own each, since a log line of one format is held back for a second. */
 static void say(struct weir_self *self, const struct link *link, enum link_state state)
 {
-	static const char *const words[] = {
-		[LINK_UP] = "is up again",
-		[LINK_DOWN] = "went down; waiting for it to come up",
-		[LINK_GONE] = "was removed; waiting for one of that name",
-	};
-	bool grouped = afpacket_is_grouped(self->config);
-
 	/* One lane speaks for all. */
 	if (self->lane_index)
 		return;
-	if (state == LINK_GONE && grouped)
+	if (state == LINK_UP)
+		weir_log(self, WEIR_INFORM, "%s is up again", link->name);
+	else if (state == LINK_DOWN)
+		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", link->name);
+	else if (!afpacket_is_grouped(self->config))
+		weir_log(self, WEIR_WARN, "%s was removed; waiting for one of that name",
+			 link->name);
+	else
 		weir_log(self, WEIR_WARN,
 			 "%s was removed, and a socket of a fanout group cannot be bound again: "
 			 "nothing more will come from it in this run",
 			 link->name);
-	else
-		weir_log(self, WEIR_WARN, "%s %s", link->name, words[state]);
 	weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", link->name);
 }
 
@@ -213,12 +212,12 @@ static bool bind_again(struct weir_self *self, struct link *link, int fd)
 	return link_state(fd, link) == LINK_UP;
 }
 
-void afpacket_watch_return(struct weir_self *self, unsigned link_index_)
+void afpacket_watch_return(struct weir_self *self, unsigned at)
 {
 	struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
-	struct ring *ring = &lane->rings[link_index_];
-	struct link *link = &node->links[link_index_];
+	struct ring *ring = &lane->rings[at];
+	struct link *link = &node->links[at];
 	enum link_state state;
 
 	if (!ring->away)
