@@ -1,7 +1,5 @@
 /*
  * value.h: typed option values: sizes, times, rates, choices, lists.
- *
- * weir_parse_size(), _time() and _rate() of plugin.h are here too.
  */
 #ifndef WEIR_VALUE_H
 #define WEIR_VALUE_H

@@ -250,6 +250,7 @@ Test(loader, nothing_by_that_name)
 Test(loader, others_may_write)
 {
 	g_autofree char *file = path_of("open.so");
+	struct weir_loader *loader = loader_here();
 
 	compile_telltale("open");
 	g_chmod(file, 0757);
@@ -262,8 +263,9 @@ Test(loader, others_may_write)
 		      "0775): chmod go-w");
 	cr_expect_not(has_run(), "a refused plugin's constructor has run");
 	g_chmod(file, 0755);
-	cr_expect_not_null(weir_loader_find(loader_here(), "open", NULL));
+	cr_expect_not_null(weir_loader_find(loader, "open", NULL));
 	cr_expect(has_run(), "the telltale does not work");
+	weir_loader_free(loader);
 }
 
 Test(loader, another_owner)

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""The language as the command speaks it: errors, exit status, variables, and what plugins say of themselves."""
+import os, re, subprocess
+from weirtest import WEIR, main, tempdir, weir
+
+WRONG = 'tap = pcap-replay x lane=2\ntap -> bpf host 10.0.0.5 -> pcap -\n'
+# What the examples of plugins mean by these names.
+NAMES = {"tap": "pcap-replay x.pcap", "span": "pcap-replay x.pcap", "disk": "null"}
+
+
+def command(*args, stdin="", env=None):
+    return subprocess.run([WEIR, *args], input=stdin, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **(env or {})})
+
+
+def check(*args, expect=2, **more):
+    result = command("check", *args, **more)
+    assert result.returncode == expect, f"exit status {result.returncode}: {result.stderr}"
+    return result.stderr
+
+
+def places(errors):
+    return re.findall(r"^(\S+?:\d+:\d+): ", errors, re.M)
+
+
+def test_all_errors_with_the_name_of_the_text():
+    path = os.path.join(tempdir(), "office.weir")
+    with open(path, "w") as file:
+        file.write(WRONG)
+    for args, stdin, name in (([path], "", path), (["-"], WRONG, "-"), (["-e", WRONG], "", "-e")):
+        errors = check(*args, stdin=stdin)
+        assert places(errors) == [f"{name}:{at}" for at in ("1:21", "2:17", "2:34")], errors
+
+
+def test_run_refuses_before_anything_is_opened():
+    folder = tempdir()
+    out = os.path.join(folder, "out.pcap")
+    run = weir("-e", f"pcap-replay /dev/null -> pcap {out}; nix -> null", expect=2)
+    assert "-e:1:" in run.stderr and "there is no plugin or name 'nix'" in run.stderr, run.stderr
+    assert os.listdir(folder) == [], os.listdir(folder)
+
+
+def test_variables():
+    text = "pcap-replay ${file:-x} -> bpf ${filter} -> null"
+    assert "variable 'filter' is not set" in check("-e", text)
+    check("-e", text, "--set", "filter=tcp port 5", expect=0)
+    check("-e", text, "--set", "filter", env={"filter": "tcp port 5"}, expect=0)
+    assert "--set nix: the text has no ${nix}" in check("-e", text, "--set", "filter=tcp", "--set", "nix=1")
+
+
+def listed():
+    """The names in `weir plugins`, which groups them by kind."""
+    result = command("plugins")
+    assert result.returncode == 0, result.stderr
+    groups = dict(re.findall(r"^(\w+)\n((?:  .*\n)+)", result.stdout, re.M))
+    assert "Refused" not in groups, groups["Refused"]
+    return [line.split()[0] for group in groups.values() for line in group.splitlines()]
+
+
+def test_every_plugin_describes_itself():
+    names = listed()
+    assert {"queue", "snaplen", "bpf", "pcap", "pcap-replay"} <= set(names), names
+    for name in names:
+        text = command("plugins", name).stdout
+        for heading in ("Example", "Out"):
+            assert re.search(f"^{heading}", text, re.M), text
+
+
+def test_every_example_is_right():
+    for name in listed():
+        example = re.search(r"^Example\n  (.*)$", command("plugins", name).stdout, re.M).group(1)
+        words = set(re.findall(r"[a-z][\w-]*", example))
+        definitions = "\n".join(f"{word} = {NAMES[word]}" for word in sorted(words & set(NAMES)))
+        assert name in words, f"{name}: {example}"
+        errors = check("-e", f"{definitions}\n{example}", expect=0)
+        assert not places(errors), errors
+
+
+def test_a_plugin_that_crashes_costs_a_line():
+    folder = tempdir()
+    source = os.path.join(folder, "crash.c")
+    with open(source, "w") as file:
+        file.write("#include <stdlib.h>\n__attribute__((constructor)) static void c(void) { abort(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", os.path.join(folder, "crash.so"), source], check=True)
+    text = command("plugins", "--plugin-path", folder).stdout
+    assert "plugin 'crash' crashed when it was loaded" in text and "\n  snaplen " in text, text
+    result = command("plugins", "--plugin-path", folder, "crash")
+    assert result.returncode == 2 and "crashed" in result.stderr, result.stderr
+
+
+main()
