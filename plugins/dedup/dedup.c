@@ -58,7 +58,7 @@ static const struct weir_option options[] = {
 	 "what copies may differ in: link-layer addresses, VLAN tags, TTL or hop limit, the IPv4 "
 	 "header's checksum"},
 	{"memory", WEIR_SIZE, offsetof(struct config, memory_bytes), "64MiB", "1MiB..16GiB",
-	 "for the packets of the window, 48 bytes each; what no longer fits is counted as "
+	 "for the packets of the window, 128 bytes each; what no longer fits is counted as "
 	 "evicted-early"},
 	{0},
 };
@@ -87,7 +87,7 @@ static struct window_bounds bounds_of(const struct weir_self *self)
 		.span_ns = config->window_ns,
 		.packets = (uint64_t)config->packets,
 		.both_ways = config->mode == MIRROR,
-		.max_entries = config->memory_bytes / WINDOW_ENTRY_BYTES,
+		.max_packets = config->memory_bytes / WINDOW_PACKET_BYTES,
 	};
 	if (!bounds.span_ns && !(config->mode == EXACT && config->packets))
 		bounds.span_ns = MIRROR_WINDOW_NS;
@@ -106,7 +106,7 @@ static bool dedup_check(struct weir_self *self)
 {
 	const struct config *config = self->config;
 	struct window_bounds bounds = bounds_of(self);
-	uint64_t needed = power_of_two_above(bounds.packets) * WINDOW_ENTRY_BYTES;
+	uint64_t needed = power_of_two_above(bounds.packets) * WINDOW_PACKET_BYTES;
 	bool ok = true;
 
 	if (config->mode == EXACT && config->ignore != IGNORE_ALL) {
@@ -144,7 +144,7 @@ static bool dedup_lane_open(struct weir_self *self)
 	struct lane *lane = self->lane;
 	struct window_bounds bounds = bounds_of(self);
 
-	bounds.max_entries /= self->lane_count;
+	bounds.max_packets /= self->lane_count;
 	lane->window = window_new(&bounds);
 	if (!lane->window)
 		weir_error(self, "memory", "out of memory");

@@ -78,8 +78,8 @@ static void name_interfaces(struct lane *lane, char *to)
 	for (unsigned i = 0; i < n && i < 16; i++) {
 		const char *name = interface_of(lane, ids[i])->name;
 
-		if (len + strlen(name) + 2 > IFACE_NAMES_MAX)
-			break;
+		if (len + strlen(name) + 2 > IFACE_NAMES_MAX || *name == '\0')
+			continue;
 		if (len > 0)
 			to[len++] = '+';
 		strcpy(to + len, name);

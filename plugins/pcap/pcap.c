@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -150,41 +151,54 @@ static bool check_linktypes(struct weir_self *self, const struct config *config)
 	unsigned n = weir_interfaces_upstream(self, ids, 64);
 	const struct weir_interface *first, *other;
 
-	if (n > 64)
-		n = 64;
-	for (unsigned i = 1; i < n && !is_pcapng(config); i++) {
+	for (unsigned i = 1; i < n && i < 64 && !is_pcapng(config); i++) {
 		first = weir_interface(self, ids[0]);
 		other = weir_interface(self, ids[i]);
-		if (first && other && first->linktype != other->linktype) {
-			weir_error(
-				self, "path",
-				"%s and %s differ in their link types (%u and %u), and a classic "
-				"pcap file holds one: name the file .pcapng",
-				first->name, other->name, first->linktype, other->linktype);
-			return false;
-		}
+		if (first->linktype == other->linktype)
+			continue;
+		weir_error(
+			self, "path",
+			"packets of several link types come here (%u%s%s, %u%s%s), and a classic "
+			"pcap file holds one: name the file .pcapng",
+			first->linktype, *first->name ? " of " : "", first->name, other->linktype,
+			*other->name ? " of " : "", other->name);
+		return false;
 	}
 	return true;
+}
+
+/* A file without a name in the folder, or one that is removed at once; -1 with errno. */
+static int make_probe(const char *folder, bool direct)
+{
+	int flags = O_WRONLY | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	int fd = open(folder, O_TMPFILE | flags, 0600);
+	char *name;
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	if (asprintf(&name, "%s/.weir-XXXXXX", folder) < 0)
+		return -1;
+	fd = mkostemp(name, flags & ~O_WRONLY);
+	if (fd >= 0)
+		unlink(name);
+	free(name);
+	return fd;
 }
 
 /* Whether files can be made in the folder, by whoever the process is by now. */
 static bool probe_folder(struct weir_self *self, const char *folder, bool direct)
 {
-	int flags = O_TMPFILE | O_WRONLY | O_CLOEXEC | (direct ? O_DIRECT : 0);
-	int fd = open(folder, flags, 0600);
+	int fd = make_probe(folder, direct);
 
-	if (fd >= 0) {
+	if (fd >= 0)
 		close(fd);
-		return true;
-	}
-	if (errno == EINVAL && direct)
-		weir_error(self, "direct", "the file system of %s cannot write past the page cache",
+	else if (errno == EINVAL && direct)
+		weir_error(self, "direct",
+			   "direct=yes: the file system of %s cannot write past the page cache",
 			   folder);
-	else if (errno == EOPNOTSUPP && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
-		return true;
 	else
 		weir_error(self, "path", "no file can be made in %s: %s", folder, strerror(errno));
-	return false;
+	return fd >= 0;
 }
 
 /* ---- Life ---- */
@@ -213,8 +227,9 @@ static bool pcap_lane_open(struct weir_self *self)
 	const struct config *config = self->config;
 
 	if (config->buffer_bytes / self->lane_count < 2 * BLOCK_BYTES_MIN) {
-		weir_error(self, "buffer", "each of %u lanes needs at least 1MiB",
-			   self->lane_count);
+		weir_error(self, "buffer",
+			   "buffer must be at least %uMiB: 1MiB for each of %u lanes",
+			   self->lane_count, self->lane_count);
 		return false;
 	}
 	if (lane_init(self->lane, self))
