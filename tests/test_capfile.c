@@ -13,6 +13,42 @@
 
 #define NS_PER_S 1000000000
 
+/* ---- What a test made, freed at its end ---- */
+
+static GSList *garbage; /* struct item * */
+
+struct item {
+	gpointer object;
+	GDestroyNotify free;
+};
+
+static gpointer later(gpointer object, GDestroyNotify free_object)
+{
+	struct item *item = g_new(struct item, 1);
+	*item = (struct item){object, free_object};
+	garbage = g_slist_prepend(garbage, item);
+	return object;
+}
+
+static void free_item(gpointer data)
+{
+	struct item *item = data;
+	item->free(item->object);
+	g_free(item);
+}
+
+static void free_string(gpointer string)
+{
+	g_string_free(string, TRUE);
+}
+
+static void clean_up(void)
+{
+	g_slist_free_full(g_steal_pointer(&garbage), free_item);
+}
+
+TestSuite(capfile, .fini = clean_up);
+
 /* ---- Building files ---- */
 
 struct file {
@@ -22,7 +58,7 @@ struct file {
 
 static struct file file_new(bool big)
 {
-	return (struct file){g_byte_array_new(), big};
+	return (struct file){later(g_byte_array_new(), (GDestroyNotify)g_byte_array_unref), big};
 }
 
 static void add16(struct file *file, unsigned value)
@@ -85,7 +121,6 @@ static void end_block(struct file *file, guint start)
 	add32(&length, file->bytes->len + 4 - start);
 	memcpy(file->bytes->data + start + 4, length.bytes->data, 4);
 	g_byte_array_append(file->bytes, length.bytes->data, 4);
-	g_byte_array_unref(length.bytes);
 }
 
 static void add_section(struct file *file)
@@ -171,8 +206,8 @@ static void keep(struct result *result, const struct weir_packet *packets, unsig
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct weir_packet packet = packets[i];
-		packet.data = (uint8_t *)g_strndup((const char *)packets[i].data,
-						   packets[i].caplen);
+		packet.data = later(g_strndup((const char *)packets[i].data, packets[i].caplen),
+				    g_free);
 		g_array_append_val(result->packets, packet);
 	}
 }
@@ -181,9 +216,10 @@ static void keep(struct result *result, const struct weir_packet *packets, unsig
 static struct result read_in_steps(const uint8_t *bytes, size_t size, size_t step)
 {
 	struct result result = {
-		.packets = g_array_new(FALSE, FALSE, sizeof(struct weir_packet)),
-		.interfaces = g_string_new(""),
-		.warnings = g_string_new(""),
+		.packets = later(g_array_new(FALSE, FALSE, sizeof(struct weir_packet)),
+				 (GDestroyNotify)g_array_unref),
+		.interfaces = later(g_string_new(""), free_string),
+		.warnings = later(g_string_new(""), free_string),
 	};
 	struct weir_reader *reader = weir_reader_new(on_interface, on_warning, &result);
 	struct weir_packet packets[3];
@@ -202,7 +238,7 @@ static struct result read_in_steps(const uint8_t *bytes, size_t size, size_t ste
 			break;
 	}
 	result.torn = weir_reader_end(reader, size - at);
-	result.error = g_strdup(weir_reader_error(reader));
+	result.error = later(g_strdup(weir_reader_error(reader)), g_free);
 	result.open = weir_reader_is_open(reader);
 	result.totals = *weir_reader_totals(reader);
 	const struct weir_reader_totals *t = &result.totals;
@@ -630,7 +666,7 @@ static char *by_libpcap(const uint8_t *bytes, size_t size, int *ret_linktype)
 				       header->caplen, header->len, (int)header->caplen, data);
 	g_string_append(lines, pcap_geterr(pcap));
 	pcap_close(pcap);
-	return g_string_free(lines, FALSE);
+	return later(g_string_free(lines, FALSE), g_free);
 }
 
 static const char sample_line[] = "1700000000.123456789 10 1500 0123456789\n";

@@ -60,12 +60,17 @@ static bool add_pipe(struct weir_self *self, struct inputs *inputs, const char *
 {
 	char *path = strdup(name);
 	struct stream *stream = path ? stream_open(self, path, STREAM_CHUNK) : NULL;
-	if (stream)
-		stream_read_header(stream);
-	const char *refusal = stream ? stream_refusal(stream) : NULL;
-	if (refusal)
+	if (!stream) {
+		free(path);
+		return false;
+	}
+	stream_read_header(stream);
+	const char *refusal = stream_refusal(stream);
+	if (refusal) {
 		weir_error(self, "files", "%s: %s", path, refusal);
-	if (stream && !refusal && add(inputs, path, stream->size, stream))
+		free(path);
+	}
+	if (!refusal && add(inputs, path, stream->size, stream))
 		return true;
 	stream_free(stream);
 	return false;
