@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+"""A plugin's author outside this repository: installed headers, pkg-config, and nothing else."""
+import glob, os, subprocess
+from weirtest import BUILD, TOP, main, need_program, tempdir
+
+PLUGIN = r"""
+#include <weir/plugin.h>
+
+static void every_second_judge(struct weir_self *self, struct weir_packet *packets, unsigned n)
+{
+	uint64_t *seen = self->lane;
+
+	for (unsigned i = 0; i < n; i++)
+		packets[i].verdict = (*seen)++ % 2;
+}
+
+static const struct weir_output outputs[] = {
+	{"kept", WEIR_PASS, WEIR_PACKETS, "the first, third, and so on"},
+	{"other", WEIR_DISCARD, WEIR_PACKETS, "the rest"},
+	{0},
+};
+
+WEIR_EXPORT const struct weir_plugin weir_plugin = {
+	WEIR_HEAD,
+	.kind = WEIR_STAGE,
+	.name = "every-second",
+	.version = "1",
+	.summary = "keeps every second packet",
+	.example = "tap -> every-second -> disk",
+	.outputs = outputs,
+	.lane_size = sizeof(uint64_t),
+	.judge = every_second_judge,
+};
+"""
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def sh(*command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=TOP, timeout=300, env={**os.environ, **(env or {})})
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_each_header_compiles_alone():
+    need_program("cc", "clang++")
+    headers = sorted(glob.glob(os.path.join(TOP, "include", "weir", "*.h")))
+    assert headers
+    for header in headers:
+        for compiler, flags in ((["cc"], ["-xc", "-std=c11"]), (["clang++"], ["-xc++", "-std=c++11"])):
+            # By inclusion: a header as the main file brings warnings of its own.
+            source = os.path.join(tempdir(), "alone.c")
+            with open(source, "w") as file:
+                file.write(f"#include <weir/{os.path.basename(header)}>\nint alone(void);\n")
+            sh(*compiler, "-fsyntax-only", "-Iinclude", *flags, *WARNINGS, source)
+
+
+def test_a_plugin_built_with_pkg_config_alone():
+    need_program("cc", "pkg-config", "make")
+    prefix, folder = tempdir(), tempdir()
+    variant = os.path.basename(BUILD).partition("-")[2] or "release"
+    sh("make", "-s", "install", f"VARIANT={variant}", f"PREFIX={prefix}")
+    source = os.path.join(folder, "every-second.c")
+    with open(source, "w") as file:
+        file.write(PLUGIN)
+    flags = sh("pkg-config", "--cflags", "--libs", "weir",
+               env={"PKG_CONFIG_PATH": os.path.join(prefix, "lib", "pkgconfig")}).split()
+    sh("cc", "-std=c11", *WARNINGS, "-Wno-missing-field-initializers", "-shared", "-fPIC",
+       "-o", os.path.join(folder, "every-second.so"), source, *flags)
+    weir = os.path.join(prefix, "bin", "weir")
+    listed = sh(weir, "plugins", "--plugin-path", folder)
+    assert "\n  every-second " in listed and "\n  snaplen " in listed and "Refused" not in listed, listed
+    assert os.path.join(prefix, "lib", "weir", "plugins") in sh(weir, "plugins", "snaplen")
+    sh(weir, "check", "--plugin-path", folder, "-e",
+       "k = every-second; pcap-replay x.pcap -> k -> null; k.other -> null")
+    sh("make", "-s", "uninstall", f"VARIANT={variant}", f"PREFIX={prefix}")
+    left = [path for path in glob.glob(os.path.join(prefix, "**"), recursive=True) if os.path.isfile(path)]
+    assert not left, left
+
+
+main()
