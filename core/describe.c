@@ -118,9 +118,11 @@ static char *describe(const struct weir_plugin *plugin, const char *file)
 {
 	GString *text = g_string_new(NULL);
 
-	g_string_append_printf(text, "%s, a %s: %s\nversion %s, %s\n\nExample\n  %s\n",
+	g_string_append_printf(text, "%s, a %s: %s\nversion %s, %s%s%s\n\nExample\n  %s\n",
 			       plugin->name, kind_name(plugin->kind), plugin->summary,
-			       plugin->version, file ? file : "part of Weir", plugin->example);
+			       plugin->version, file ? file : "part of Weir",
+			       plugin->needs ? "\nneeds " : "", plugin->needs ? plugin->needs : "",
+			       plugin->example);
 	describe_options(text, plugin);
 	describe_outputs(text, plugin);
 	describe_counters(text, plugin);

@@ -12,7 +12,7 @@
 #define MAX_OUTPUTS 254u /* a verdict is a byte, and WEIR_PENDING is one of them */
 
 /* What the first version of the interface had; a plugin may have more, and core may. */
-#define FIRST_SIZE (offsetof(struct weir_plugin, close) + sizeof(void *))
+#define FIRST_SIZE (offsetof(struct weir_plugin, memory) + sizeof(char *))
 
 static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
@@ -130,6 +130,26 @@ static bool check_option(const struct weir_plugin *plugin, unsigned i, GError **
 	return check_range(plugin, option, error) && check_fallback(plugin, option, error);
 }
 
+static bool is_size(const struct weir_plugin *plugin, const char *name)
+{
+	for (unsigned i = 0; plugin->options && weir_plugin_option(plugin, i)->name; i++)
+		if (!strcmp(weir_plugin_option(plugin, i)->name, name))
+			return weir_plugin_option(plugin, i)->type == WEIR_SIZE;
+	return false;
+}
+
+static bool check_memory(const struct weir_plugin *plugin, GError **error)
+{
+	g_auto(GStrv) names = g_strsplit(plugin->memory ? plugin->memory : "", " ", -1);
+
+	for (char **name = names; *name; name++)
+		if (!is_size(plugin, *name))
+			return refuse(error,
+				      "'%s', which it says is memory, is no size in its table",
+				      *name);
+	return true;
+}
+
 /* ---- Outputs and counters ---- */
 
 static bool check_output(const struct weir_plugin *plugin, unsigned i, GError **error)
@@ -190,5 +210,6 @@ bool weir_table_check(const struct weir_plugin *plugin, const char *name, GError
 			      plugin->name ? plugin->name : "", name);
 	if (!plugin->version || !plugin->summary || !plugin->example)
 		return refuse(error, "it lacks version, summary or example");
-	return check_callbacks(plugin, error) && check_tables(plugin, error);
+	return check_callbacks(plugin, error) && check_tables(plugin, error) &&
+	       check_memory(plugin, error);
 }

@@ -365,7 +365,7 @@ ParameterizedTestParameters(loader, constants)
 	static struct row rows[] = {
 		{".abi = 7", "is built for plugin interface 7; this Weir wants 1"},
 		{".abi = 7, .size = 8", "is built for plugin interface 7; this Weir wants 1"},
-		{".size = 8", "its struct weir_plugin has 8 bytes; this Weir wants 240"},
+		{".size = 8", "its struct weir_plugin has 8 bytes; this Weir wants 256"},
 		{".packet_size = 48", "its packets have 48 bytes; this Weir wants 64"},
 		{".option_size = 8", "the entries of its tables have 8, 24 and 24 bytes; this Weir "
 				     "wants 40, 24 and 24"},
@@ -378,6 +378,7 @@ ParameterizedTestParameters(loader, constants)
 		{".transform = judge", "a stage needs either judge() or transform()"},
 		{".kind = WEIR_SINK, .judge = 0", "a sink needs judge(), and has no transform()"},
 		{".outputs = 0", "it has no outputs or outcomes"},
+		{".memory = \"n\"", "'n', which it says is memory, is no size in its table"},
 		{".config_size = 4", "option 'n' lies beyond its config of 4 bytes"},
 	};
 	return cr_make_param_array(struct row, rows, G_N_ELEMENTS(rows));

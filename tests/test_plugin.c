@@ -22,7 +22,7 @@ Test(plugin, sizes)
 	PIN(sizeof(struct weir_amount), 16);
 	PIN(sizeof(struct weir_insn), 8);
 	PIN(sizeof(struct weir_reduction), 24);
-	PIN(sizeof(struct weir_plugin), 240);
+	PIN(sizeof(struct weir_plugin), 256);
 }
 
 Test(plugin, what_never_moves)
@@ -37,6 +37,7 @@ Test(plugin, what_never_moves)
 	PIN(offsetof(struct weir_plugin, check), 112);
 	PIN(offsetof(struct weir_plugin, poll), 176);
 	PIN(offsetof(struct weir_plugin, close), 232);
+	PIN(offsetof(struct weir_plugin, memory), 248);
 	PIN(offsetof(struct weir_packet, data), 0);
 	PIN(offsetof(struct weir_packet, iface), 40);
 	PIN(offsetof(struct weir_packet, verdict), 51);
