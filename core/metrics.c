@@ -69,16 +69,6 @@ struct place {
 
 typedef void (*row_fn)(struct metrics *metrics, const char *name, const struct place *place);
 
-static void label_place(struct metrics *metrics, const struct place *place)
-{
-	char lane[16];
-
-	label(metrics, "node", place->node->name);
-	g_snprintf(lane, sizeof(lane), "%d", place->lane);
-	if (place->lane >= 0)
-		label(metrics, "lane", lane);
-}
-
 static void each_row(struct metrics *metrics, const char *name, row_fn visit)
 {
 	const struct weir_ledger *ledger = metrics->report->ledger;
@@ -95,23 +85,31 @@ static void each_row(struct metrics *metrics, const char *name, row_fn visit)
 	}
 }
 
+/* kind, which: a label beside the place, or NULL. */
 static void count_sample(struct metrics *metrics, const char *name, const struct place *place,
-			 uint64_t value)
+			 const char *kind, const char *which, uint64_t value)
 {
-	label_place(metrics, place);
+	char lane[16];
+
+	label(metrics, "node", place->node->name);
+	if (kind)
+		label(metrics, kind, which);
+	g_snprintf(lane, sizeof(lane), "%d", place->lane);
+	if (place->lane >= 0)
+		label(metrics, "lane", lane);
 	sample(metrics, name, "%" PRIu64, value);
 }
 
 static void in_packets(struct metrics *metrics, const char *name, const struct place *place)
 {
 	if (place->lane >= 0 && place->node->plugin->kind != WEIR_SOURCE)
-		count_sample(metrics, name, place, place->row->in.packets);
+		count_sample(metrics, name, place, NULL, NULL, place->row->in.packets);
 }
 
 static void in_bytes(struct metrics *metrics, const char *name, const struct place *place)
 {
 	if (place->lane >= 0 && place->node->plugin->kind != WEIR_SOURCE)
-		count_sample(metrics, name, place, place->row->in.captured);
+		count_sample(metrics, name, place, NULL, NULL, place->row->in.captured);
 }
 
 /* The node's own row has only what a plugin settled without a lane. */
@@ -123,30 +121,33 @@ static bool is_used(const struct place *place, const struct weir_count *count)
 static void out_packets(struct metrics *metrics, const char *name, const struct place *place)
 {
 	for (unsigned i = 0; i < place->node->n_outputs; i++) {
-		if (!is_used(place, &place->row->out[i]))
-			continue;
-		label(metrics, "output", weir_plugin_output(place->node->plugin, i)->name);
-		count_sample(metrics, name, place, place->row->out[i].packets);
+		const char *output = weir_plugin_output(place->node->plugin, i)->name;
+
+		if (is_used(place, &place->row->out[i]))
+			count_sample(metrics, name, place, "output", output,
+				     place->row->out[i].packets);
 	}
 }
 
 static void out_bytes(struct metrics *metrics, const char *name, const struct place *place)
 {
 	for (unsigned i = 0; i < place->node->n_outputs; i++) {
-		if (!is_used(place, &place->row->out[i]))
-			continue;
-		label(metrics, "output", weir_plugin_output(place->node->plugin, i)->name);
-		count_sample(metrics, name, place, place->row->out[i].captured);
+		const char *output = weir_plugin_output(place->node->plugin, i)->name;
+
+		if (is_used(place, &place->row->out[i]))
+			count_sample(metrics, name, place, "output", output,
+				     place->row->out[i].captured);
 	}
 }
 
 static void counters(struct metrics *metrics, const char *name, const struct place *place)
 {
 	for (unsigned i = 0; i < place->node->n_counters; i++) {
-		if (!place->row->counter_set[i])
-			continue;
-		label(metrics, "counter", weir_plugin_counter(place->node->plugin, i)->name);
-		count_sample(metrics, name, place, place->row->counters[i]);
+		const char *counter = weir_plugin_counter(place->node->plugin, i)->name;
+
+		if (place->row->counter_set[i])
+			count_sample(metrics, name, place, "counter", counter,
+				     place->row->counters[i]);
 	}
 }
 
