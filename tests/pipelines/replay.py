@@ -6,6 +6,7 @@ from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, tempdir, w
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 S = 1_000_000_000
 MS = 1_000_000
+PROMPT_S = 10 if SANITIZED else 1
 HEADER = struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
 
 
@@ -279,7 +280,7 @@ def test_a_stop_does_not_wait_for_what_is_due_later():
     run.wait_for("running")
     started = time.monotonic()
     run.stop()
-    assert time.monotonic() - started < 1 and run.status == 0, run.stderr
+    assert time.monotonic() - started < PROMPT_S and run.status == 0, run.stderr
     assert run.report["balanced"] is True
 
 
@@ -340,7 +341,7 @@ def test_an_idle_pipe_costs_nothing_and_stops_at_once():
         assert spent <= (0.05 if SANITIZED else 0.01), f"{100 * spent:.1f} % of a processor"
         stopped = time.monotonic()
         run.stop()
-        assert time.monotonic() - stopped < 1
+        assert time.monotonic() - stopped < PROMPT_S
 
     run = fifo_run("pcap-replay %s -> null", write)
     assert run.status == 0, run.stderr
