@@ -23,7 +23,8 @@ struct lane {
 	struct body *body; /* being filled, NULL: none */
 	uint64_t n_bodies;
 	uint32_t n_described; /* interfaces in it */
-	int64_t ticked_ns, begun_ns;
+	int64_t ticked_ns;    /* the clock as of the last tick */
+	int64_t begun_ns;     /* when the body was, on that clock */
 	struct iface *ifaces; /* by the id of the interface */
 	uint32_t n_ifaces;
 	bool has_linktype, warned;
@@ -188,6 +189,8 @@ static void zmq_tick(struct weir_self *self, const struct weir_now *now, unsigne
 	const struct config *config = self->config;
 	struct lane *lane = self->lane;
 
+	if (!lane->ticked_ns)
+		lane->begun_ns = now->mono_ns;
 	if ((why & WEIR_TICK_END) || now->mono_ns - lane->begun_ns >= config->max_delay_ns)
 		hand_over(lane);
 	lane->ticked_ns = now->mono_ns;
