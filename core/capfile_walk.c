@@ -9,6 +9,8 @@
 
 #define BLOCK_EPB  6u
 #define EPB_CAPLEN 20u /* where it stands in the block */
+#define BLOCK_MIN  12u
+#define EPB_MIN    32u
 
 static uint32_t get32(const uint8_t *from)
 {
@@ -25,7 +27,7 @@ static size_t step_record(const uint8_t *bytes, size_t len, struct weir_extent *
 	if (len < WEIR_PCAP_RECORD)
 		return 0;
 	caplen = get32(bytes + 8);
-	if (len < WEIR_PCAP_RECORD + caplen)
+	if (len - WEIR_PCAP_RECORD < caplen)
 		return 0;
 	extent->packets++;
 	extent->packet_bytes += caplen;
@@ -37,9 +39,9 @@ static size_t step_block(const uint8_t *bytes, size_t len, struct weir_extent *e
 {
 	uint32_t size = len < 8 ? 0 : get32(bytes + 4);
 
-	if (size == 0 || len < size)
+	if (size < BLOCK_MIN || size % 4 || len < size)
 		return 0;
-	if (get32(bytes) == BLOCK_EPB) {
+	if (get32(bytes) == BLOCK_EPB && size >= EPB_MIN) {
 		extent->packets++;
 		extent->packet_bytes += get32(bytes + EPB_CAPLEN);
 		extent->record_bytes += size;

@@ -48,10 +48,15 @@ Test(capfile_walk, pcapng)
 	check_cuts(true);
 }
 
-Test(capfile_walk, a_length_of_zero_ends)
+Test(capfile_walk, lengths_that_cannot_be_end_it)
 {
-	uint8_t bytes[64] = {0};
+	static const uint32_t lengths[] = {0, 4, 8, 11, 13, 68, UINT32_MAX};
 	struct weir_extent extent = {0};
 
-	cr_assert_eq(weir_capfile_walk(bytes, 0, sizeof(bytes), true, &extent), 0);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		uint32_t words[16] = {6, lengths[i], 0xffffffff - (uint32_t)i};
+
+		cr_assert_eq(weir_capfile_walk((uint8_t *)words, 0, 64, true, &extent), 0);
+		cr_assert_eq(weir_capfile_walk((uint8_t *)words, 0, 64, false, &extent), 0);
+	}
 }

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,8 @@ static bool open_file(struct site *site, struct file *file, struct namer *namer)
 	file->cached_fd = name_open_part(namer, file->path, site->folder_len, &file->part);
 	if (file->cached_fd < 0)
 		return false;
+	/* Says that the file is not left over: see recover.c. */
+	flock(file->cached_fd, LOCK_EX | LOCK_NB);
 	if (site->config->direct != DIRECT_NO)
 		file->direct_fd = open(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
 	return true;

@@ -36,6 +36,7 @@ enum counter {
 	FILES,
 	REMOVED,
 	REMOVED_EARLY,
+	RECOVERED,
 };
 
 #endif

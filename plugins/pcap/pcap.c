@@ -7,6 +7,7 @@
  */
 #include "keep.h"
 #include "lane.h"
+#include "recover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,6 +72,7 @@ static const struct weir_counter counters[] = {
 	[FILES] = {"files", WEIR_INFO, "that were completed"},
 	[REMOVED] = {"removed", WEIR_INFO, "files, by keep-age or keep-free"},
 	[REMOVED_EARLY] = {"removed-early", WEIR_INFO, "of these before their keep-age"},
+	[RECOVERED] = {"recovered", WEIR_INFO, "files that a killed run had left as .part"},
 	{NULL, 0, NULL},
 };
 
@@ -255,6 +257,7 @@ static bool pcap_start(struct weir_self *self)
 	free(folder);
 	if (!ok)
 		return false;
+	recover_files(&node->site);
 	if (!writer_start(&node->writer))
 		weir_error(self, NULL, "the writer's thread cannot be started");
 	return node->writer.started;

@@ -485,6 +485,40 @@ def test_killed_at_any_moment():
     assert max(sizes, default=0) > 1000, sizes
 
 
+def test_what_a_killed_run_left_is_recovered():
+    folder = tempdir()
+    text = f"disk = pcap {folder}/%Y-x.pcap rotate-packets=60000; in -> disk"
+    feed = Feed(text)
+    feed.write(header() + b"".join(record(i, 1000) for i in range(70000)))
+    wait_until(lambda: os.path.exists(f"{folder}/1970-x-1.pcap.part") or os.path.exists(f"{folder}/1970-x.pcap.part")
+               and os.path.exists(f"{folder}/1970-x.pcap"), 10, "the second file")
+    feed.run.process.kill()
+    feed.run.wait()
+    part = next(p for p in os.listdir(folder) if p.endswith(".part"))
+    with open(f"{folder}/{part}", "ab") as file:
+        file.write(record(1)[:-1])
+    whole = parse(open(f"{folder}/{part}", "rb").read())[0]
+    foreign = {"197-x.pcap.part": header(), "1970-y.pcap.part": header(), "1971-x.pcap.part": b"no capture"}
+    for name, data in foreign.items():
+        with open(f"{folder}/{name}", "wb") as file:
+            file.write(data)
+
+    again = Feed(text)
+    again.write(header() + record(5))
+    wait_until(lambda: "has been recovered" in again.run.stderr, 10, "recovery")
+    assert packets_of(f"{folder}/1970-x-1.pcap") == whole, visible(folder)
+
+    # A third run beside it leaves the second one's file alone.
+    wait_until(lambda: any(n.startswith("1970-x") and n.endswith(".part") for n in visible(folder)), 10, "a new file")
+    third = Feed(text)
+    third.write(header())
+    third.end()
+    run = again.end()
+    assert counter(run, "recovered") == 1 and counter(third.run, "recovered") == 0
+    assert sorted(n for n in visible(folder) if n.endswith(".part")) == sorted(foreign)
+    assert numbers_of(f"{folder}/1970-x-2.pcap") == [5], visible(folder)
+
+
 def test_packets_reach_the_disk_in_a_second():
     folder = tempdir()
     feed = Feed(f"in -> pcap {folder}/x.pcap")
