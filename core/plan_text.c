@@ -14,19 +14,6 @@ static bool is_queue(const struct weir_node *node)
 	return node->plugin == &weir_queue_plugin;
 }
 
-/* A plugin may have been built before these fields were appended. */
-static const char *needs_of(const struct weir_plugin *plugin)
-{
-	return plugin->size >= offsetof(struct weir_plugin, memory) ? plugin->needs : NULL;
-}
-
-static const char *memory_of(const struct weir_plugin *plugin)
-{
-	return plugin->size >= offsetof(struct weir_plugin, memory) + sizeof(plugin->memory)
-		       ? plugin->memory
-		       : NULL;
-}
-
 static int processors(void)
 {
 	cpu_set_t set;
@@ -95,6 +82,8 @@ static void add_domain(GString *to, const struct weir_domain *domain)
 	add_nodes(to, domain);
 	g_string_append_printf(to, "  when a sink or queue is full %s\n",
 			       domain->waits ? "they wait" : "packets are dropped and counted");
+	if (domain->pushed)
+		g_string_append_printf(to, "  in the kernel: %s\n", domain->pushed);
 }
 
 static void add_lanes(GString *to, const struct weir_plan *plan)
@@ -185,7 +174,7 @@ static char *share_text(const struct weir_plan *plan, const struct weir_instance
 static void add_sizes(struct weir_cells *cells, const struct weir_plan *plan,
 		      const struct weir_instance *instance)
 {
-	const char *memory = memory_of(instance->node->plugin);
+	const char *memory = instance->node->plugin->memory;
 	g_auto(GStrv) names = g_strsplit(memory ? memory : "", " ", -1);
 
 	for (char **name = names; *name; name++) {
@@ -219,9 +208,9 @@ static void add_needs(GString *to, const struct weir_plan *plan)
 	for (unsigned i = 0; i < plan->graph->nodes->len; i++) {
 		const struct weir_node *node = plan->graph->nodes->pdata[i];
 
-		if (!needs_of(node->plugin))
+		if (!node->plugin->needs)
 			continue;
-		g_string_append_printf(to, "%s%s (%s)", before, needs_of(node->plugin), node->name);
+		g_string_append_printf(to, "%s%s (%s)", before, node->plugin->needs, node->name);
 		before = ", ";
 	}
 	g_string_append(to, *before == ',' ? "\n" : "capabilities needed: none\n");

@@ -50,6 +50,7 @@ class Run:
         with open(self.err_path, "wb") as err:
             self.process = subprocess.Popen(command, stdin=stdin or subprocess.DEVNULL, stdout=stdout,
                                             stderr=err, env={**os.environ, **(env or {})})
+        _runs.append(self)
         self.report = None
         self.stdout = b""
 
@@ -103,7 +104,16 @@ def wait_until(condition, timeout=60, what="condition"):
         time.sleep(0.01)
 
 
-_dirs = []
+_runs, _dirs = [], []
+
+
+def kill_runs():
+    """Those that a failed test has left behind."""
+    while _runs:
+        run = _runs.pop()
+        if run.process.poll() is None:
+            run.process.kill()
+            run.process.wait()
 
 
 def tempdir(where=None):
@@ -173,6 +183,7 @@ def main():
             failed += 1
             print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
             print(f"not ok {number} - {name[5:]}", flush=True)
+        kill_runs()
         while _dirs:
             shutil.rmtree(_dirs.pop(), ignore_errors=True)
     sys.exit(1 if failed else 0)
