@@ -59,6 +59,11 @@ static int open_next(struct weir_self *self)
 	return lane->stream ? 1 : WEIR_FAILED;
 }
 
+bool player_open(struct weir_self *self)
+{
+	return open_next(self) != WEIR_FAILED;
+}
+
 /* ---- Packets ---- */
 
 /* Leaves those between from and to. */

@@ -91,7 +91,7 @@ static bool replay_lane_open(struct weir_self *self)
 	const struct node *node = self->node;
 	struct lane *lane = self->lane;
 	lane->pace = node->pace;
-	return true;
+	return player_open(self);
 }
 
 /* ---- The lane ---- */

@@ -42,8 +42,8 @@ void stream_free(struct stream *stream); /* takes NULL */
 
 /* Looks at the first chunk: declares the interfaces that are in it, and finds out what it is. */
 void stream_probe(struct stream *stream);
-/* Of a pipe: waits until it has said what it is, and the first packet is next or an interface is
- * known. */
+/* Of a pipe: reads until the first packet is next or an interface is known; waits for that, but
+ * only as long as a writer takes that starts together with us. */
 void stream_read_header(struct stream *stream);
 /* After these two: why it is no capture file at all, or NULL; whether it is of another kind. */
 const char *stream_refusal(const struct stream *stream);
@@ -154,6 +154,8 @@ struct lane {
 	struct progress progress;
 };
 
+/* Opens the first input, while privileges for that are there.  False after weir_error(). */
+bool player_open(struct weir_self *self);
 /* Up to max packets, not more than the limit leaves; 0: none within timeout_ms; WEIR_END;
  * WEIR_FAILED after weir_error(). */
 int player_read(struct weir_self *self, struct weir_packet *packets, unsigned max, int timeout_ms);

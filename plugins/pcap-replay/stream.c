@@ -17,6 +17,8 @@
 
 #define PAGE 4096u
 #define HEAD (64u << 10)
+/* For the header of a pipe, so that in the usual case its link type is known before the run. */
+#define HEADER_WAIT_NS NS_PER_S
 
 static uint16_t add_interface(void *user, const struct weir_interface *interface)
 {
@@ -216,19 +218,25 @@ void stream_probe(struct stream *stream)
 		 stream->bytes_read < stream->chunk && refill(stream, 0) > 0);
 }
 
-void stream_read_header(struct stream *stream)
+/* Whether enough is known, or no more can be. */
+static bool parse_header(struct stream *stream)
 {
 	unsigned n;
-	enum weir_reader_status status;
-	do {
-		status = parse(stream, NULL, 0, &n);
-		bool at_packet = status == WEIR_READER_OK && stream->at < stream->end;
-		if (stream->ended)
-			finish(stream);
-		if (stream->ended || at_packet || stream->interfaces > 0 ||
-		    status == WEIR_READER_BAD)
+	enum weir_reader_status status = parse(stream, NULL, 0, &n);
+	bool at_packet = status == WEIR_READER_OK && stream->at < stream->end;
+	if (stream->ended)
+		finish(stream);
+	return stream->ended || at_packet || stream->interfaces > 0 || status == WEIR_READER_BAD;
+}
+
+void stream_read_header(struct stream *stream)
+{
+	int64_t until_ns = pace_clock() + HEADER_WAIT_NS, left_ns = HEADER_WAIT_NS;
+	while (left_ns > 0 && !parse_header(stream)) {
+		if (refill(stream, (int)(left_ns / NS_PER_MS)) < 0)
 			return;
-	} while (refill(stream, -1) >= 0);
+		left_ns = until_ns - pace_clock();
+	}
 }
 
 const char *stream_refusal(const struct stream *stream)

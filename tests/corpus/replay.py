@@ -23,9 +23,10 @@ NO_CLOCK = {"mut_n_tsresol_13.pcapng", "mut_n_tsresol_7f.pcapng", "mut_n_tsresol
 def table(path):
     with open(need_shared(path), newline="") as file:
         lines = [line.rstrip("\n").split("\t") for line in file]
-    rows = [dict(zip(lines[0], line)) for line in lines[1:]]
     folder = os.path.dirname(os.path.join(SHARED, path))
-    return [(row, os.path.join(folder, row["file"])) for row in rows if os.path.exists(os.path.join(folder, row["file"]))]
+    rows = [dict(zip(lines[0], line)) for line in lines[1:]]
+    pairs = [(row, os.path.join(folder, row["file"])) for row in rows]
+    return [(row, file) for row, file in pairs if os.path.exists(file)]
 
 
 def sha(data):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What pcap-replay promises: which files it reads and which it refuses, pace, repetition, ranges, pipes."""
 import os, pty, re, select, struct, subprocess, threading, time
-from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_root, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 S = 1_000_000_000
@@ -110,6 +110,14 @@ def test_an_impossible_record_fails_after_the_packets_before_it():
     assert counters(run)["unread-bytes"] == 40
 
 
+def test_a_file_that_only_root_may_read_is_read_after_privileges_are_dropped():
+    need_root()
+    path = capture(tempdir(), "in.pcap", [1, 2, 3])
+    os.chmod(path, 0o600)
+    run = weir("--user", "nobody", "-e", f"pcap-replay {path} -> null", report=False)
+    assert re.search(r"pcap-replay:1 +out +3 ", run.stderr), run.stderr
+
+
 def test_names_of_interfaces_are_passed_on():
     need_program("tshark")
     folder = tempdir()
@@ -213,7 +221,7 @@ class Control:
     def sleep_on(self):
         due = time.monotonic_ns()
         while not self.over.is_set():
-            due = max(due + MS, time.monotonic_ns())
+            due += MS
             time.sleep(max(0, due - time.monotonic_ns()) / S)
             self.late_ns.append(time.monotonic_ns() - due)
 
@@ -233,13 +241,15 @@ def off_pace(words, due_ns):
         found = arrivals(words)
     assert len(found) == len(due_ns)
     strictness = 10 if SANITIZED else 1
-    p99_ns = sorted(abs(a - b) for a, b in zip(found, due_ns))[len(found) * 99 // 100]
+    late = sorted(a - b for a, b in zip(found, due_ns))  # than the first packet, which may be late itself
+    usual = late[len(late) // 2]
+    p99_ns = sorted(abs(a - usual) for a in late)[len(late) * 99 // 100]
     wrong = []
     if abs(found[-1] - due_ns[-1]) >= 10 * MS * strictness + control.p99_ns():
         wrong.append(f"took {found[-1]} ns instead of {due_ns[-1]}")
     if p99_ns >= 2 * MS * strictness + control.p99_ns():
         wrong.append(f"p99 of the deviation is {p99_ns} ns, where the machine's is {control.p99_ns()}")
-    if min(a - b for a, b in zip(found, due_ns)) < -MS:
+    if late[0] - usual < -MS:
         wrong.append("packets are early")
     return wrong
 
@@ -323,6 +333,26 @@ def test_a_fifo_delivers_within_100_ms_of_the_write():
     assert run.status == 0 and run.report["balanced"] is True, run.stderr
     late = [int(real) - int(ts) for _, real, ts in map(str.split, lines())]
     assert max(late) < (1000 if SANITIZED else 100) * MS, max(late)
+
+
+def test_a_fifo_without_a_writer_holds_up_nothing():
+    fifo = os.path.join(tempdir(), "fifo")
+    os.mkfifo(fifo)
+    run = Run("-e", f"pcap-replay {fifo} -> null")
+    run.wait_for("running")
+    started = time.monotonic()
+    run.stop()
+    assert time.monotonic() - started < PROMPT_S and run.status == 0, run.stderr
+    assert run.report["balanced"] is True
+
+
+def test_a_pipe_that_turns_out_to_be_no_capture_fails_the_run():
+    def write(run, file):
+        run.wait_for("running")
+        file.write(b"\x1f\x8b\x08\0\0\0\0\0")
+
+    run = fifo_run("pcap-replay %s -> null", write)
+    assert run.status == 1 and "seems to be gzip" in run.stderr, run.stderr
 
 
 def cpu_seconds(pid):
