@@ -16,6 +16,7 @@ struct past {
 };
 
 struct weir_journal {
+	char *path;
 	int fd;
 	pthread_mutex_t lock;
 	char *run;          /* tells the lines of runs apart that share the file */
@@ -27,17 +28,25 @@ struct weir_journal {
 	int64_t interval_us; /* where the last interval ended */
 };
 
-struct weir_journal *weir_journal_open(const char *path, GError **error)
+static int open_file(const char *path, GError **error)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-	struct weir_journal *journal;
 
-	if (fd < 0) {
+	if (fd < 0)
 		g_set_error(error, G_FILE_ERROR, (int)g_file_error_from_errno(errno),
 			    "the ledger file %s cannot be opened: %s", path, g_strerror(errno));
+	return fd;
+}
+
+struct weir_journal *weir_journal_open(const char *path, GError **error)
+{
+	int fd = open_file(path, error);
+	struct weir_journal *journal;
+
+	if (fd < 0)
 		return NULL;
-	}
 	journal = g_new0(struct weir_journal, 1);
+	journal->path = g_strdup(path);
 	journal->fd = fd;
 	journal->run = g_strdup_printf("%08x%08x", g_random_int(), g_random_int());
 	pthread_mutex_init(&journal->lock, NULL);
@@ -50,9 +59,27 @@ void weir_journal_close(struct weir_journal *journal)
 		return;
 	close(journal->fd);
 	pthread_mutex_destroy(&journal->lock);
+	g_free(journal->path);
 	g_free(journal->run);
 	g_free(journal->past);
 	g_free(journal);
+}
+
+bool weir_journal_reopen(struct weir_journal *journal, GError **error)
+{
+	int fd;
+
+	if (!journal)
+		return true;
+	fd = open_file(journal->path, error);
+	if (fd < 0)
+		return false;
+	pthread_mutex_lock(&journal->lock);
+	close(journal->fd);
+	journal->fd = fd;
+	journal->torn = false;
+	pthread_mutex_unlock(&journal->lock);
+	return true;
 }
 
 /* ---- Lines ---- */

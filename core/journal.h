@@ -13,6 +13,9 @@ struct weir_journal;
 
 struct weir_journal *weir_journal_open(const char *path, GError **error);
 void weir_journal_close(struct weir_journal *journal); /* takes NULL */
+/* Goes on in the file that has the name now, so that it can be rotated away; after an error in the
+ * old one.  Takes NULL. */
+bool weir_journal_reopen(struct weir_journal *journal, GError **error);
 
 /* The first line of a run, and its last, to which the caller has written the last interval.  Main
  * thread. */

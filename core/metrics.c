@@ -191,6 +191,9 @@ static void add_threads(struct metrics *metrics)
 {
 	const struct weir_report *report = metrics->report;
 
+	family(metrics, "weir_cpu_seconds_total", "counter",
+	       "Processor time of the whole process.");
+	sample(metrics, "weir_cpu_seconds_total", "%.6f", report->cpu_seconds);
 	family(metrics, "weir_thread_cpu_seconds_total", "counter",
 	       "Processor time of a lane's thread.");
 	for (unsigned i = 0; i < report->n_threads; i++) {

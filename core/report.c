@@ -188,6 +188,7 @@ char *weir_report_json(const struct weir_report *report)
 	weir_json_set_text(object, "source", report->graph->source);
 	weir_json_set_text(object, "pipeline", report->graph->text);
 	weir_report_set_verdict(object, report);
+	json_object_set_double_member(object, "cpu_seconds", report->cpu_seconds);
 	json_object_set_array_member(object, "threads", threads_of(report));
 	for (unsigned i = 0; i < report->ledger->n_nodes; i++)
 		json_array_add_object_element(nodes, node_of(&report->ledger->nodes[i]));

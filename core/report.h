@@ -25,6 +25,7 @@ struct weir_report {
 	int64_t start_us, end_us; /* since the Unix epoch; end 0: still running */
 	const struct weir_thread_time *threads;
 	unsigned n_threads;
+	double cpu_seconds;          /* of the whole process: lanes, main, and those of plugins */
 	const char *const *messages; /* errors of the run, NULL-terminated; NULL: none */
 	int balanced;                /* 1, 0; -1: not known while it runs */
 };

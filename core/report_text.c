@@ -103,11 +103,11 @@ static void print_losses(const struct weir_ledger *ledger, FILE *to)
 
 static void print_threads(const struct weir_report *report, FILE *to)
 {
+	fprintf(to, "  processor time %.2f s", report->cpu_seconds);
 	for (unsigned i = 0; i < report->n_threads; i++)
-		fprintf(to, "%s %s %.2f s", i ? "," : "  processor time:", report->threads[i].name,
+		fprintf(to, "%s %s %.2f", i ? "," : ":", report->threads[i].name,
 			report->threads[i].cpu_seconds);
-	if (report->n_threads)
-		fputc('\n', to);
+	fputc('\n', to);
 }
 
 static void print_verdict(const struct weir_report *report, FILE *to)

@@ -11,6 +11,7 @@
 #include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #define DEFAULT_INTERVAL_NS (60 * 1000000000LL)
 
@@ -114,6 +115,7 @@ static void show(struct run *run, const struct weir_ledger *ledger, int balanced
 		.end_us = run->end_us,
 		.threads = threads,
 		.n_threads = run->lanes->len,
+		.cpu_seconds = (double)clock() / CLOCKS_PER_SEC,
 		.balanced = balanced,
 	};
 
@@ -190,7 +192,10 @@ static gboolean on_stop_signal(gpointer user)
 static gboolean on_reopen_signal(gpointer user)
 {
 	struct run *run = user;
+	g_autoptr(GError) error = NULL;
 
+	if (!weir_journal_reopen(run->journal, &error))
+		fprintf(stderr, "weir: warning: %s; the old one goes on\n", error->message);
 	for (unsigned i = 0; i < run->lanes->len; i++)
 		weir_lane_reopen(run->lanes->pdata[i]);
 	return G_SOURCE_CONTINUE;

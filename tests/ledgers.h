@@ -147,6 +147,7 @@ static inline void small_run_init(struct small_run *run)
 		.start_us = SMALL_RUN_START_US,
 		.threads = run->threads,
 		.n_threads = 2,
+		.cpu_seconds = 2,
 		.balanced = -1,
 	};
 }

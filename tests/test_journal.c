@@ -129,6 +129,38 @@ Test(journal, is_appended_to_by_the_next_run)
 	weir_journal_close(next);
 }
 
+Test(journal, goes_on_in_a_new_file_once_the_old_one_is_renamed)
+{
+	char *old = g_strconcat(path, ".1", NULL);
+
+	weir_journal_event(journal, NULL, -1, "before", NULL);
+	g_rename(path, old);
+	cr_expect(weir_journal_reopen(journal, NULL));
+	weir_journal_event(journal, NULL, -1, "after", NULL);
+	read_lines();
+	cr_assert_eq(lines->len, 1);
+	cr_expect_str_eq(text_of(line(0), "event"), "after");
+	g_unlink(old);
+	g_free(old);
+	cr_expect(weir_journal_reopen(NULL, NULL));
+}
+
+Test(journal, stays_in_the_old_file_where_there_can_be_no_new_one)
+{
+	char *away = g_strconcat(folder, ".away", NULL);
+	GError *error = NULL;
+
+	weir_journal_event(journal, NULL, -1, "before", NULL);
+	g_rename(folder, away);
+	cr_expect_not(weir_journal_reopen(journal, &error));
+	weir_journal_event(journal, NULL, -1, "after", NULL);
+	g_rename(away, folder);
+	read_lines();
+	cr_expect_eq(lines->len, 2);
+	g_clear_error(&error);
+	g_free(away);
+}
+
 Test(journal, writes_differences_that_are_not_zero)
 {
 	small_run_count(&run, 1000);

@@ -42,6 +42,7 @@ Test(metrics, count_each_lane)
 		   "lane=\"0\"} 1000");
 	check_line("weir_thread_cpu_seconds_total{pipeline=\"small.weir\",thread=\"tap/1\"} "
 		   "0.250000");
+	check_line("weir_cpu_seconds_total{pipeline=\"small.weir\"} 2.000000");
 	check_line("weir_run_start_time_seconds{pipeline=\"small.weir\"} 1000000000.000000");
 	cr_expect_null(strstr(text, "lane=\"\""));
 	cr_expect_null(strstr(text, "never-set"));

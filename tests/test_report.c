@@ -71,6 +71,7 @@ Test(report, says_what_ran_and_when)
 	check_text(report, "end", "2001-09-09T01:46:42.500000Z");
 	check_text(report, "source", "small.weir");
 	check_text(report, "pipeline", SMALL_RUN_TEXT);
+	cr_expect_eq(json_object_get_double_member(report, "cpu_seconds"), 2.0);
 	cr_assert_eq(json_array_get_length(threads), 2);
 	check_text(json_array_get_object_element(threads, 1), "name", "tap/1");
 	cr_expect_eq(json_object_get_double_member(json_array_get_object_element(threads, 0),
@@ -235,7 +236,7 @@ Test(report, prints_rows_that_align)
 			 "                         rest         550  53.7 KiB  discarded\n"
 			 "  disk    550  53.7 KiB  written      550  53.7 KiB\n"
 			 "  lost 0 packets; lost by the NIC: unknown\n"
-			 "  processor time: tap/0 1.50 s, tap/1 0.25 s\n"
+			 "  processor time 2.00 s: tap/0 1.50, tap/1 0.25\n"
 			 "  balanced\n",
 			 "printed:\n%s", text);
 	free(text);

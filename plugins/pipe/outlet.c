@@ -216,7 +216,7 @@ static void lose_reader(struct outlet *outlet, int error)
 		weir_log(outlet->self, WEIR_INFORM, "the reader has gone");
 	else
 		weir_log(outlet->self, WEIR_WARN, "the reader is given up: %s", strerror(error));
-	weir_event(outlet->self, "consumer-gone", "%s", outlet->path ? outlet->path : "-");
+	weir_event(outlet->self, "consumer-went", "%s", outlet->path ? outlet->path : "-");
 	set_flag(&outlet->gone);
 	weir_finish(outlet->self);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The views of the ledger in whole runs: report, terminal, ledger file, metrics, statistics; --user, plan."""
-import json, os, pty, re, signal, subprocess
+import glob, json, os, pty, re, signal, subprocess
 from weirtest import BUILD, TOP, WEIR, Run, main, need_root, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
@@ -70,6 +70,17 @@ def test_docs_describe_every_field():
         assert fields <= words, f"{golden}: {fields - words} are not in docs/report.md"
 
 
+def test_docs_name_every_event_of_the_plugins():
+    with open(os.path.join(TOP, "docs", "report.md")) as file:
+        words = set(re.findall(r"`([a-z_-]+)`", file.read()))
+    events = set()
+    for source in glob.glob(os.path.join(TOP, "plugins", "**", "*.c"), recursive=True):
+        with open(source) as file:
+            for call in re.findall(r"weir_event\(([^;]*);", file.read()):
+                events |= set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', call))
+    assert events and events <= words, f"{events - words} are not in docs/report.md"
+
+
 # ---- The ledger file ----
 
 def test_intervals_add_up_to_the_report():
@@ -109,6 +120,20 @@ def test_a_killed_run_has_no_last_line():
     runs = list(dict.fromkeys(line["run"] for line in lines))
     ended = {line["run"] for line in lines if line["event"] == "run-ended"}
     assert len(runs) == 2 and ended == {runs[1]}
+
+
+def test_hup_goes_on_in_a_new_ledger_file():
+    path = file_in_tempdir("ledger")
+    run = Run(*PLUGINS, "-e", ENDLESS, "--ledger", path, "--stats", "10ms")
+    wait_until(lambda: os.path.exists(path) and len(read_ledger(path)) >= 3)
+    os.rename(path, path + ".1")
+    run.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: os.path.exists(path))
+    run.stop()
+    lines = read_ledger(path + ".1") + read_ledger(path)
+    intervals = [line for line in lines if line["event"] == "interval"]
+    assert all(a["end"] == b["start"] for a, b in zip(intervals, intervals[1:]))
+    assert lines[0]["event"] == "run-started" and lines[-1]["event"] == "run-ended"
 
 
 def test_a_refused_run_says_why():
