@@ -95,13 +95,17 @@ static bool pcap_check(struct weir_self *self)
 	const struct config *config = self->config;
 	char *name = weir_expand(self, config->path, 0, false, "eth0", 0);
 
+	bool ok = name && config->keep_free.percent < 100;
+
 	free(name);
+	if (config->keep_free.percent >= 100)
+		weir_error(self, "keep-free", "keep-free must be below 100%%: nothing could stay");
 	if (!name)
 		weir_error(self, "path",
 			   "'%s' has a %% that stands for nothing: strftime's letters, %%{iface}, "
 			   "%%{lane}, %%{node} and %%{seq} do, and %%%% for itself",
 			   config->path);
-	return name != NULL;
+	return ok;
 }
 
 static uint32_t pcap_affinity(struct weir_self *self)

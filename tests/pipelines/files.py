@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The pcap sink: what its files hold, their names, full disks, kills, retention, and what is refused."""
-import calendar, contextlib, glob, os, random, re, signal, struct, subprocess, sys, threading, time
+import calendar, contextlib, glob, os, random, re, shutil, signal, struct, subprocess, sys, threading, time
 from weirtest import (BUILD, SANITIZED, Run, Skip, main, need_program, need_root, need_shared, tempdir, wait_until,
                       weir)
 
@@ -199,12 +199,19 @@ def test_a_second_link_type_needs_pcapng():
 def test_size_is_never_exceeded_and_names_never_collide():
     folder = tempdir()
     count = 20000 if SANITIZED else 100000
-    run = weir(*PLUGINS, "-e", f"disk = pcap {folder}/%s.pcap rotate-size=100KB; numbers count={count} bytes=1000 -> disk")
+    ledger = os.path.join(tempdir(), "ledger")
+    run = weir(*PLUGINS, "--ledger", ledger, "-e",
+               f"disk = pcap {folder}/%s.pcap rotate-size=100KB; numbers count={count} bytes=1000 -> disk")
     names = sorted(visible(folder), key=lambda n: int(re.fullmatch(r"0(?:-(\d+))?\.pcap", n).group(1) or 0))
     assert len(names) == counter(run, "files") == -(-count // ((100_000 - 24) // 1016))
     assert max(os.path.getsize(f"{folder}/{n}") for n in names) <= 100_000
     times = [ts for n in names for ts, _ in packets_of(f"{folder}/{n}")]
     assert times == [i * 1000 for i in range(count)]
+    with open(ledger) as file:
+        closed = [line for line in file if "file-closed" in line]
+    for name in names:
+        assert len([line for line in closed if f"{folder}/{name} packets=" in line]) == 1, name
+    assert len(closed) == len(names)
 
 
 def test_size_is_never_exceeded_in_pcapng():
@@ -356,6 +363,23 @@ def test_folders_that_cannot_be_written():
     os.chmod(folder, 0o755)
     refused(f"numbers -> pcap {folder}/x.pcap", folder, "Permission denied", report=False,
             prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+
+
+def test_privileges_are_dropped_before_the_first_file():
+    need_root()
+    folder = tempdir()
+    os.chmod(folder, 0o755)
+    text = f"numbers count=20 -> pcap {folder}/x.pcap rotate-packets=10"
+    run = Run("--user", "nobody", *PLUGINS, "-e", text, report=False).wait()
+    assert run.status in (1, 2) and f"no file can be made in {folder}" in run.stderr, run.stderr
+    shutil.chown(folder, "nobody")
+    run = Run("--user", "nobody", *PLUGINS, "-e", text, report=False).wait()
+    assert run.status == 0 and visible(folder) == ["x-1.pcap", "x.pcap"], run.stderr
+    assert os.stat(f"{folder}/x-1.pcap").st_uid == os.stat(folder).st_uid
+
+
+def test_keeping_everything_free():
+    refused(f"numbers -> pcap {tempdir()}/x.pcap keep-free=100%", "keep-free")
 
 
 def test_patterns_that_are_none():
