@@ -8,7 +8,6 @@
 static void domain_free(struct weir_domain *domain)
 {
 	g_ptr_array_unref(domain->nodes);
-	g_free(domain->pushed);
 	g_free(domain);
 }
 

@@ -18,8 +18,6 @@ struct weir_domain {
 	uint32_t split;   /* WEIR_LANES_*: how its packets are spread over its lanes */
 	bool live, files; /* what feeds it; both may be true */
 	bool waits;       /* a full buffer makes its lanes wait, and is no loss */
-	char *pushed;     /* what of the pipeline its source does in the kernel, or why nothing;
-			     NULL: not said */
 };
 
 struct weir_plan {

@@ -82,8 +82,6 @@ static void add_domain(GString *to, const struct weir_domain *domain)
 	add_nodes(to, domain);
 	g_string_append_printf(to, "  when a sink or queue is full %s\n",
 			       domain->waits ? "they wait" : "packets are dropped and counted");
-	if (domain->pushed)
-		g_string_append_printf(to, "  in the kernel: %s\n", domain->pushed);
 }
 
 static void add_lanes(GString *to, const struct weir_plan *plan)
