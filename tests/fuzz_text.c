@@ -48,6 +48,7 @@ static void check_graph(const struct weir_graph *graph)
 {
 	g_autofree char *dot = weir_graph_dot(graph);
 
+	demand(g_utf8_validate(dot, -1, NULL) && g_str_has_suffix(dot, "}\n"));
 	for (guint i = 0; i < graph->edges->len; i++) {
 		const struct weir_edge *edge = graph->edges->pdata[i];
 
