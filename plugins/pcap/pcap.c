@@ -214,9 +214,11 @@ static bool pcap_open(struct weir_self *self)
 	const struct config *config = self->config;
 	struct node *node = self->node;
 	char *folder = literal_folder(config->path, &node->site.folder_len);
-	bool ok = probe_folder(self, folder, config->direct == DIRECT_YES) &
-		  check_free(self, config) & check_linktypes(self, config);
+	bool ok = probe_folder(self, folder, config->direct == DIRECT_YES);
 
+	/* All that is wrong is said at once. */
+	ok = check_free(self, config) && ok;
+	ok = check_linktypes(self, config) && ok;
 	free(folder);
 	node->site.self = self;
 	node->site.config = config;

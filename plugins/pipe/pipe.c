@@ -163,7 +163,7 @@ static bool reserve(struct weir_self *self, size_t need)
 	return true;
 }
 
-static enum outcome why_full(const struct node *node)
+static uint8_t why_full(const struct node *node)
 {
 	if (outlet_flag(&node->outlet.gone))
 		return READER_GONE;

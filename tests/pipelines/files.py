@@ -461,6 +461,39 @@ def test_interfaces_survive_a_full_disk():
         assert tcpdump_count(f"{folder}/x.pcapng") == outcomes(run)["written"] > 0
 
 
+def test_a_write_that_is_refused():
+    folder = tempdir()
+    run = weir(*PLUGINS, "-e", f"disk = pcap {folder}/x.pcap; in = numbers count=5000 bytes=1000; in -> disk; in -> null",
+               prefix=["prlimit", "--fsize=1000000"])
+    parts = outcomes(run)
+    assert set(parts) == {"written", "write-error"} and sum(parts.values()) == 5000
+    assert outcomes(run, "null:1") == {"discarded": 5000} and run.report["lost"] == parts["write-error"]
+    assert len(packets_of(f"{folder}/x.pcap")) == parts["written"] == (1_000_000 - 24) // 1016
+    assert f"{folder}/x.pcap" in run.stderr and "too large" in run.stderr, run.stderr
+
+
+def test_an_ext4_that_has_become_read_only():
+    with small_ext4(64 * MiB) as folder:
+        device = subprocess.run(["findmnt", "-no", "SOURCE", folder], stdout=subprocess.PIPE, text=True).stdout.strip()
+        trigger = f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error"
+        if not os.path.exists(trigger):
+            raise Skip("this ext4 cannot be told to fail")
+        subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
+        feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null")
+        feed.write(header() + b"".join(record(i, 1000) for i in range(10000)))
+        wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part") and
+                   len(parse(open(f"{folder}/x.pcap.part", "rb").read())[0]) == 10000, 10, "the first packets")
+        with open(trigger, "w") as file:
+            file.write("test")
+        feed.write(b"".join(record(i, 1000) for i in range(10000, 20000)))
+        run = feed.end()
+        parts = outcomes(run)
+        assert set(parts) == {"written", "write-error"} and sum(parts.values()) == 20000 and parts["written"] >= 10000
+        assert outcomes(run, "null:1") == {"discarded": 20000} and "Read-only" in run.stderr, run.stderr
+        packets = parse(open(f"{folder}/x.pcap.part", "rb").read())[0]
+        assert len(packets) >= parts["written"] >= 10000
+
+
 # ---- Kills and readers ----
 
 def look(path, seen):
