@@ -38,17 +38,17 @@ static const struct weir_interface unknown_interface = {.name = "unknown",
 
 static const struct weir_option options[] = {
 	{"to", WEIR_ENDPOINT, offsetof(struct config, to), NULL, NULL,
-	 "- for standard output, or a FIFO, whose reader is waited for"},
+	 "Where to: - is standard output, else a FIFO, whose reader is waited for."},
 	{"format", WEIR_CHOICE, offsetof(struct config, format), "pcap", "pcap|pcapng",
-	 "classic pcap is what every analyzer reads from a stream"},
+	 "What is written; classic pcap is what every analyzer reads from a stream."},
 	{"precision", WEIR_CHOICE, offsetof(struct config, precision), "us", "ns|us",
-	 "of times in classic pcap"},
+	 "Times in classic pcap."},
 	{"extras", WEIR_BOOL, offsetof(struct config, extras), "yes", NULL,
-	 "write direction, queue, drops and mark of each packet into pcapng"},
+	 "Write direction, queue, drops and mark of each packet into pcapng."},
 	{"buffer", WEIR_SIZE, offsetof(struct config, buffer_bytes), "4MiB", BUFFER_MIN "..16GiB",
-	 "memory for packets that wait for the reader"},
+	 "Memory for packets that wait for the reader."},
 	{"linger", WEIR_TIME, offsetof(struct config, linger_ns), "500ms", "0ms..1h",
-	 "at the end, how long to wait for a reader that takes nothing"},
+	 "At the end, how long to wait for a reader that takes nothing."},
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
