@@ -47,6 +47,8 @@ enum weir_reader_status weir_pcap_open(struct weir_reader *reader, struct weir_r
 	/* The upper half says how long frame check sequences are. */
 	uint32_t linktype = weir_reader_u32(call->at + 20, reader->swapped) & 0xffff;
 	reader->pcap.iface = weir_reader_declare(reader, NULL, NULL, linktype, snaplen);
+	if (reader->pcap.iface == UINT16_MAX)
+		return weir_reader_fail(reader, call, "there are too many interfaces");
 	reader->is_open = true;
 	reader->totals.header_bytes += WEIR_PCAP_HEADER;
 	call->at += WEIR_PCAP_HEADER;

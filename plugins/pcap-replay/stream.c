@@ -88,8 +88,8 @@ struct stream *stream_open(struct weir_self *self, const char *path, size_t chun
 	stream->self = self;
 	stream->path = path;
 	stream->chunk = chunk;
-	stream->fd = open_path(path);
 	stream->reader = weir_reader_new(add_interface, warn, stream);
+	stream->fd = open_path(path);
 	if (stream->fd < 0 || !stream->reader || !make_room(stream)) {
 		weir_error(self, "files", "%s: %s", path, strerror(errno));
 		stream_free(stream);
