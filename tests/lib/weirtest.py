@@ -50,7 +50,7 @@ class Run:
         with open(self.err_path, "wb") as err:
             self.process = subprocess.Popen(command, stdin=stdin or subprocess.DEVNULL, stdout=stdout,
                                             stderr=err, env={**os.environ, **(env or {})})
-        _runs.append(self)
+        bound_to_test(self.process)
         self.report = None
         self.stdout = b""
 
@@ -104,16 +104,22 @@ def wait_until(condition, timeout=60, what="condition"):
         time.sleep(0.01)
 
 
-_runs, _dirs = [], []
+_processes, _dirs = [], []
 
 
-def kill_runs():
+def bound_to_test(process):
+    """The process, which does not outlive the test."""
+    _processes.append(process)
+    return process
+
+
+def kill_processes():
     """Those that a failed test has left behind."""
-    while _runs:
-        run = _runs.pop()
-        if run.process.poll() is None:
-            run.process.kill()
-            run.process.wait()
+    while _processes:
+        process = _processes.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def tempdir(where=None):
@@ -183,7 +189,7 @@ def main():
             failed += 1
             print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
             print(f"not ok {number} - {name[5:]}", flush=True)
-        kill_runs()
+        kill_processes()
         while _dirs:
             shutil.rmtree(_dirs.pop(), ignore_errors=True)
     sys.exit(1 if failed else 0)

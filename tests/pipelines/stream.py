@@ -6,7 +6,7 @@ from outside.
 """
 import glob, os, re, signal, socket, struct, subprocess, time
 import zmq
-from weirtest import BUILD, SANITIZED, TOP, Run, main, need_program, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, TOP, Run, bound_to_test, main, need_program, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 SUBSCRIBER = os.path.join(TOP, "docs", "examples", "subscriber.py")
@@ -121,7 +121,8 @@ def subscribe(endpoint, *more, name="got"):
     """The documented subscriber as a process; (process, path of what it writes)."""
     path = os.path.join(tempdir(), name + ".pcapng")
     with open(path, "wb") as file:
-        return subprocess.Popen([SUBSCRIBER, endpoint, *more], stdout=file, stderr=subprocess.PIPE, text=True), path
+        process = subprocess.Popen([SUBSCRIBER, endpoint, *more], stdout=file, stderr=subprocess.PIPE, text=True)
+    return bound_to_test(process), path
 
 
 def verdict_of(process, timeout=30):
@@ -307,7 +308,7 @@ def test_waiting_for_subscribers_does_not_hold_up_a_stop():
 def test_a_stuck_subscriber_computes_its_loss_and_a_fast_one_has_none():
     capture, endpoint = make_capture(4000, size=3000), ipc()
     stuck, (fast, _) = Peer(endpoint, hwm=1), subscribe(endpoint)
-    run = Run("-e", f"pcap-replay {capture} loop=10 pace=80Mbps -> zmq {endpoint} wait-for=3 hwm=2MiB")
+    run = Run("-e", f"pcap-replay {capture} loop=10 pace=80Mbps -> zmq {endpoint} wait-for=3 hwm=16MiB")
     watch = Peer(endpoint)
     while watch.receive().before < 20000:
         pass
