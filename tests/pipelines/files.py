@@ -402,6 +402,7 @@ def check_full_disk(folder, room):
     feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> pcap {other}/y.pcap", "--ledger", f"{other}/ledger")
     feed.write(header() + b"".join(record(i, 1000) for i in range(2 * room // 1000 + 3000)))
     feed.run.wait_for("the disk is full")
+    wait_until(lambda: parse(open(f"{folder}/x.pcap.part", "rb").read())[1] == 0, 10, "a file that is cut back")
     number = full_at = 2 * room // 1000 + 3000
     os.unlink(filler)
     freed = time.monotonic()
