@@ -102,11 +102,7 @@ static char *numbered(const char *pattern)
 	char *number = zero ? strrchr(zero, '-') : NULL;
 	char *text = NULL;
 
-	if (number && asprintf(&text,
-			       "%.*s-"
-			       "%%{seq}"
-			       "%s",
-			       (int)(number - zero), zero, number + 2) < 0)
+	if (number && asprintf(&text, "%.*s-%%{seq}%s", (int)(number - zero), zero, number + 2) < 0)
 		text = NULL;
 	free(zero);
 	return text;
