@@ -4,6 +4,7 @@
 
 #include "cells.h"
 #include "human.h"
+#include "push.h"
 #include "queue.h"
 
 #include <sched.h>
@@ -93,6 +94,29 @@ static void add_lanes(GString *to, const struct weir_plan *plan)
 			       lanes, available, available == 1 ? "" : "s");
 	for (unsigned i = 0; i < plan->domains->len; i++)
 		add_domain(to, plan->domains->pdata[i]);
+}
+
+/* ---- Pushdown ---- */
+
+#define ETHERNET 1 /* the link type is known for sure once a source is open */
+
+static void add_push(GString *to, const struct weir_plan *plan)
+{
+	for (unsigned i = 0; i < plan->domains->len; i++) {
+		const struct weir_domain *domain = plan->domains->pdata[i];
+		struct weir_push *push;
+
+		if (!domain->head->node->plugin->want)
+			continue;
+		push = weir_push_new(plan, domain, ETHERNET);
+		g_string_append_printf(to, "into the kernel, by %s: ", domain->head->node->name);
+		if (push->program)
+			g_string_append_printf(to, "%s, as %u instructions\n", push->what,
+					       push->len);
+		else
+			g_string_append_printf(to, "nothing, since %s\n", push->why_not);
+		weir_push_free(push);
+	}
 }
 
 /* ---- Copies ---- */
@@ -219,6 +243,7 @@ char *weir_plan_text(const struct weir_plan *plan)
 	GString *to = g_string_new(NULL);
 
 	add_lanes(to, plan);
+	add_push(to, plan);
 	add_copies(to, plan);
 	add_memory(to, plan);
 	add_needs(to, plan);

@@ -41,8 +41,9 @@ struct weir_ring {
 	uint64_t read;                              /* handed out up to here */
 	uint64_t head_seen;
 
-	/* Exchanged to true before a side's last look, and to false after each change of the other's: the later
-	 * of two exchanges sees all that came before the earlier, so no sleeper is missed. */
+	/* Exchanged to true before a side's last look, and to false after each change of the
+	 * other's: the later of two exchanges sees all that came before the earlier, so no sleeper
+	 * is missed. */
 	__attribute__((aligned(64))) bool consumer_sleeps;
 	bool producer_waits;
 };

@@ -5,6 +5,7 @@
 #include "journal.h"
 #include "lanes.h"
 #include "privileges.h"
+#include "push.h"
 #include "report.h"
 #include "stats.h"
 
@@ -297,6 +298,15 @@ static bool open_nodes(struct run *run)
 	return ok;
 }
 
+/* What came of it is in the ledger file, since it explains what the source counts. */
+static void push_down(struct run *run)
+{
+	g_autoptr(GPtrArray) lines = weir_push_all(run->plan, run->context->interfaces);
+
+	for (unsigned i = 0; i < lines->len; i++)
+		weir_journal_event(run->journal, NULL, -1, "pushdown", lines->pdata[i]);
+}
+
 static bool open_lanes(struct run *run)
 {
 	struct weir_errors *errors = run->context->errors;
@@ -367,8 +377,10 @@ static bool prepare(struct run *run)
 			run->context->unfinished_sinks++;
 	}
 	run->lanes = weir_lanes_new(run->plan, run->context);
-	return run->lanes && open_nodes(run) && open_lanes(run) && drop_privileges(run) &&
-	       start_nodes(run);
+	if (!run->lanes || !open_nodes(run))
+		return false;
+	push_down(run);
+	return open_lanes(run) && drop_privileges(run) && start_nodes(run);
 }
 
 /* ---- Closing ---- */

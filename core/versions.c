@@ -1,4 +1,5 @@
-/* versions.c: versions of what runs here, not of what it was built with, where a library can say. */
+/* versions.c: versions of what runs here, not of what it was built with, where a library can say.
+ */
 #include "versions.h"
 
 #include <weir/plugin.h>
@@ -10,5 +11,6 @@ void weir_versions_print(FILE *to)
 {
 	fprintf(to, "weir %s, plugin interface %u\n", WEIR_VERSION, WEIR_ABI);
 	fprintf(to, "GLib %u.%u.%u\n", glib_major_version, glib_minor_version, glib_micro_version);
-	fprintf(to, "JSON-GLib %d.%d.%d\n", JSON_MAJOR_VERSION, JSON_MINOR_VERSION, JSON_MICRO_VERSION);
+	fprintf(to, "JSON-GLib %d.%d.%d\n", JSON_MAJOR_VERSION, JSON_MINOR_VERSION,
+		JSON_MICRO_VERSION);
 }
