@@ -88,6 +88,7 @@ static int plan_and_print(const struct weir_graph *graph, struct weir_errors *er
 			(char *)plan->warnings->pdata[i]);
 	if (text)
 		fputs(text, stdout);
+	weir_plan_close(plan);
 	weir_plan_free(plan);
 	weir_context_free(context);
 	return plan ? WEIR_EXIT_DONE : WEIR_EXIT_USAGE;

@@ -11,6 +11,16 @@ static void domain_free(struct weir_domain *domain)
 	g_free(domain);
 }
 
+void weir_plan_close(struct weir_plan *plan)
+{
+	for (unsigned i = 0; plan && i < plan->graph->nodes->len; i++) {
+		struct weir_instance *instance = plan->instances[i];
+
+		if (instance->node->plugin->close)
+			instance->node->plugin->close(&instance->seat.self);
+	}
+}
+
 void weir_plan_free(struct weir_plan *plan)
 {
 	if (!plan)
@@ -344,6 +354,7 @@ struct weir_plan *weir_plan_new(const struct weir_graph *graph, struct weir_cont
 	}
 	if (context->errors->messages->len == 0)
 		return plan;
+	weir_plan_close(plan);
 	weir_plan_free(plan);
 	return NULL;
 }

@@ -30,7 +30,10 @@ struct weir_plan {
 /* Makes instances, calls check(), affinity() and lanes() of the plugins.  NULL after errors, which
  * are in the context's. */
 struct weir_plan *weir_plan_new(const struct weir_graph *graph, struct weir_context *context);
-void weir_plan_free(struct weir_plan *plan);
+/* close() of every plugin; after lane_close() of what was opened, and before the ledger is taken.
+ */
+void weir_plan_close(struct weir_plan *plan); /* takes NULL */
+void weir_plan_free(struct weir_plan *plan);  /* takes NULL */
 
 /* Whether bytes of packets at that node can be seen by another branch of the domain. */
 bool weir_plan_shares(const struct weir_domain *domain, const struct weir_node *node);

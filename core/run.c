@@ -397,12 +397,7 @@ static void close_all(struct run *run)
 				post->plugin->lane_close(&post->seat.self);
 		}
 	}
-	for (unsigned i = 0; i < run->graph->nodes->len; i++) {
-		struct weir_instance *instance = run->plan->instances[i];
-
-		if (instance->node->plugin->close)
-			instance->node->plugin->close(&instance->seat.self);
-	}
+	weir_plan_close(run->plan);
 }
 
 static int conclude(struct run *run)

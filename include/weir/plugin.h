@@ -238,8 +238,9 @@ struct weir_plugin {
 	const struct weir_counter *counters;
 	size_t config_size, node_size, lane_size;
 
-	/* ---- Main thread, in this order; false after weir_error(): the run is refused, and
-	 * lane_close() and close() are called, also for what is half open. ---- */
+	/* ---- Main thread, in this order; false after weir_error(): the run is refused, and what
+	 * is open or half open is closed.  `weir check` and `weir plan` go no further than lanes()
+	 * and reduce(), and then call close(). ---- */
 
 	/* What can be known without opening anything: values that do not fit together. */
 	bool (*check)(struct weir_self *self);

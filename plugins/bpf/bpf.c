@@ -99,6 +99,7 @@ static char *filter_text(struct weir_self *self)
 static bool bpf_check(struct weir_self *self)
 {
 	const struct config *config = self->config;
+	struct node *node = self->node;
 	char why[PCAP_ERRBUF_SIZE];
 
 	if (config->filter && config->filter_file) {
@@ -110,11 +111,13 @@ static bool bpf_check(struct weir_self *self)
 		return false;
 	}
 	char *text = filter_text(self);
-	bool ok = text && program_makes_sense(text, why, sizeof(why));
-	if (text && !ok)
-		weir_error(self, option_at_fault(self), "libpcap says: %s", why);
-	free(text);
-	return ok;
+	if (!text)
+		return false;
+	fits_init(&node->fits, text, config->vlan == VLAN_SKIP);
+	if (program_makes_sense(text, why, sizeof(why)))
+		return true;
+	weir_error(self, option_at_fault(self), "libpcap says: %s", why);
+	return false;
 }
 
 static bool compile_for(struct weir_self *self, uint16_t iface)
@@ -134,13 +137,6 @@ static bool compile_for(struct weir_self *self, uint16_t iface)
 
 static bool bpf_open(struct weir_self *self)
 {
-	const struct config *config = self->config;
-	struct node *node = self->node;
-
-	char *text = filter_text(self);
-	if (!text)
-		return false;
-	fits_init(&node->fits, text, config->vlan == VLAN_SKIP);
 	unsigned n = weir_interfaces_upstream(self, NULL, 0);
 	uint16_t *ids = calloc(n + 1, sizeof(*ids));
 	if (!ids) {
