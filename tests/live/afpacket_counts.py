@@ -31,7 +31,7 @@ def test_packets_just_before_the_stop_are_in_the_file():
             time.sleep(0.05)
             before = time.monotonic()
             report = finish(run)
-            assert time.monotonic() - before < 1
+            assert time.monotonic() - before < 5, "the stop waited for the block to retire"
             assert f.bytes_of(f.read_pcap(path)) == sent, f"round {turn}, retire={retire}"
             assert node(report)["counters"]["kernel-packets"] == 10
 
@@ -53,6 +53,31 @@ def test_read_is_packets_less_drops_when_the_ring_overflows():
         assert counters["kernel-drops"] > 0 and counters["ring-freezes"] > 0
         assert out(report) == 30000 - counters["kernel-drops"] == len(f.read_pcap(path))
         assert report["lost"] == counters["kernel-drops"]
+
+
+def test_stop_in_the_middle_of_traffic():
+    """What still comes in while a lane stops is neither read nor counted."""
+    t.need_root()
+    t.need_program("tcpreplay")
+    trace = os.path.join(t.tempdir(), "trace.pcap")
+    f.write_pcap(trace, numbered(1000, 200))
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        sender = ns.popen("tcpreplay", "-q", "-i", a, "--preload-pcap", "--topspeed", "--loop=0", trace,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for turn in range(ROUNDS // 2):
+                folder = t.tempdir()
+                run = started(ns, f"tap = afpacket {b} lanes={1 + turn % 2}; tap -> disk; disk = pcap {folder}/%{{lane}}.pcap")
+                t.wait_until(lambda: any(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)))
+                report = finish(run)
+                counters = node(report)["counters"]
+                assert out(report) == counters["kernel-packets"] - counters["kernel-drops"] > 0
+                files = [f.read_pcap(os.path.join(folder, name)) for name in os.listdir(folder)]
+                assert sum(map(len, files)) == out(report)
+        finally:
+            sender.terminate()
+            sender.wait()
 
 
 def flow_of(frame):
@@ -142,7 +167,7 @@ def test_highest_rate_of_one_tcpreplay():
             stamps = [record[0] for record in f.read_pcap(path)]
             worst = max(earlier - later for earlier, later in zip(stamps, stamps[1:]))
             print(f"# steps back by at most {worst} ns")
-            assert worst < 1_000_000
+            assert worst < 50_000
 
 
 if __name__ == "__main__":
