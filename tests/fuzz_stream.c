@@ -1,11 +1,7 @@
 /*
  * Fuzzer of the zmq-source plugin's view of foreign messages: whatever three frames hold, the
  * packets that come out lie within the body, and are as many as the header promises less what is
- * left.  Build with clang:
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude \
- *         $(pkg-config --cflags --libs glib-2.0) tests/fuzz_stream.c plugins/zmq-source/message.c \
- *         plugins/zmq-source/streams.c core/capfile_read.c core/pcap*_*.c -o fuzz_stream
+ * left.
  *
  * An input is one message: a byte with the length of the topic, the topic, a byte with the length
  * of the header, the header, and the body.

@@ -209,14 +209,17 @@ def test_each_lane_has_a_topic():
     endpoint = ipc()
     peer, process = Peer(endpoint), subscribe(endpoint)[0]
     some = Peer(endpoint, topic="tap/01/")
-    run = Run(*PLUGINS, "-e", f"numbers count=30000 -> queue 8MiB lanes=3 -> zmq {endpoint} name=tap wait-for=3")
+    second = Run("-e", f"zmq-source {endpoint} topic=tap/01/ until-end=yes -> null")
+    run = Run(*PLUGINS, "-e", f"numbers count=30000 -> queue 8MiB lanes=3 -> zmq {endpoint} name=tap wait-for=4")
     peer.receive_to_end(topics=3)
     some.receive_to_end()
     finish(run)
+    finish(second)
     assert {m.topic for m in peer.messages} == {b"tap/00/", b"tap/01/", b"tap/02/"}
     assert peer.received == 30000 and peer.lost == 0
     assert {m.topic for m in some.messages} == {b"tap/01/"}
     assert some.received == sum(m.count for m in peer.messages if m.topic == b"tap/01/") > 0
+    assert out(second, "zmq-source:1", "out") == some.received and second.report["lost"] == 0
     assert verdict_of(process) == (30000, 0)
     for lane in node(run, "zmq:1")["lanes"]:
         assert lane["outputs"]["sent"]["packets"] == lane["counters"]["announced"] > 0
@@ -353,7 +356,27 @@ def test_a_stream_with_gaps_into_zmq_source_loses_by_name():
                             f"until-end=yes -> pcap {path}")
     assert counter(reader, "zmq-source:1", "lost-upstream") == reader.report["lost"] == left_out.count > 0
     assert out(reader, "zmq-source:1", "out") == 3000 - left_out.count
+    assert drop_counts(path) == {left_out.before: left_out.count}, "the packet after the gap tells it"
     peer.close()
+
+
+def drop_counts(path):
+    """What a pcapng file says was dropped just before a packet, by the packet's place in the file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, n, found = 0, 0, {}
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            option = at + 28 + (struct.unpack_from("<I", data, at + 20)[0] + 3 & ~3)
+            while option < at + size - 4:
+                code, length = struct.unpack_from("<HH", data, option)
+                if code == 4:
+                    found[n] = struct.unpack_from("<Q", data, option + 4)[0]
+                option += 4 + (length + 3 & ~3)
+            n += 1
+        at += size
+    return found
 
 
 def send_to_source(endpoint, messages, rest, *more):
