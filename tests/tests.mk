@@ -26,6 +26,10 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)BUILD=$(B) tests/run unit pipelines corpus live
 
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)BUILD=$(B) tools/demo
+
 quick: tests
 	$(Q)BUILD=$(B) tests/run unit pipelines
 
