@@ -24,9 +24,10 @@
 #define NS_PER_MS    1000000
 #define HEARTBEAT_NS NS_PER_S
 
-/* Bodies of one lane between its first packet and libzmq: enough that a lane never waits for the
- * sender to wake up. */
-#define RESERVED_MAX 4u
+/* Bodies of one lane between its first packet and libzmq: enough for the time until a sender wakes
+ * up whose processor is busy with something else, which is 10 ms and more. */
+#define RESERVED_MIN       4u
+#define RESERVED_BYTES_MAX (16u << 20)
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -89,6 +90,15 @@ static bool attach(struct sender *sender)
 	return true;
 }
 
+static unsigned reserved_max(const struct config *config)
+{
+	uint64_t bytes = config->hwm_bytes < RESERVED_BYTES_MAX ? config->hwm_bytes
+								: RESERVED_BYTES_MAX;
+	uint64_t bodies = bytes / config->batch_bytes;
+
+	return bodies > RESERVED_MIN ? (unsigned)bodies : RESERVED_MIN;
+}
+
 bool sender_open(struct sender *sender, struct weir_self *self)
 {
 	const struct config *config = self->config;
@@ -97,6 +107,7 @@ bool sender_open(struct sender *sender, struct weir_self *self)
 	sender->self = self;
 	sender->config = config;
 	sender->last = &sender->first;
+	sender->reserved_max = reserved_max(config);
 	sender->section_len = weir_pcapng_section(sender->section, &section);
 	pthread_mutex_init(&sender->lock, NULL);
 	body_pool_init(&sender->pool, config->batch_bytes + WEIR_PCAPNG_INTERFACE_MAX +
@@ -145,7 +156,7 @@ unsigned topic_reserve(struct topic *topic)
 
 	if (!atomic_load_explicit(&sender->ready, memory_order_acquire))
 		return NO_PEER;
-	if (atomic_load_explicit(&topic->reserved, memory_order_acquire) < RESERVED_MAX) {
+	if (atomic_load_explicit(&topic->reserved, memory_order_acquire) < sender->reserved_max) {
 		atomic_fetch_add(&topic->reserved, 1);
 		return SENT;
 	}

@@ -54,6 +54,7 @@ struct sender {
 	struct peers peers;
 	struct topic *topics;
 	struct body_pool pool;
+	unsigned reserved_max; /* of each topic */
 
 	pthread_mutex_t lock; /* of the hand-over */
 	struct body *first, **last;
