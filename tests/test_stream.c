@@ -218,6 +218,47 @@ Test(streams, a_topic_that_is_too_long_has_no_row)
 	cr_assert_eq(streams.n, 0);
 }
 
+#define S 1000000000ll
+
+static void heard(struct streams *streams, uint64_t publisher, int64_t mono_ns, int64_t packet_ns)
+{
+	struct stream *stream = streams_find(streams, publisher, "a/00/", 5);
+
+	stream->heard_mono_ns = mono_ns;
+	if (packet_ns == INT64_MIN)
+		return;
+	stream->newest_ns = packet_ns;
+	stream->packet_mono_ns = mono_ns;
+}
+
+Test(streams, the_mark_is_the_earliest_of_those_that_are_alive)
+{
+	struct streams streams = {0};
+
+	cr_assert_eq(streams_mark(&streams, 0, true), INT64_MIN);
+	heard(&streams, 1, 10 * S, 1000 * S);
+	heard(&streams, 2, 10 * S, 1005 * S);
+	heard(&streams, 3, 10 * S, INT64_MIN);
+	cr_assert_eq(streams_mark(&streams, 10 * S, false), 1000 * S);
+	streams_find(&streams, 1, "a/00/", 5)->position.ended = true;
+	cr_assert_eq(streams_mark(&streams, 10 * S, false), 1005 * S);
+	cr_assert_eq(streams_mark(&streams, 13 * S + 1, false), INT64_MIN, "silent");
+	streams_clear(&streams);
+}
+
+Test(streams, with_heartbeats_alone_the_mark_goes_on)
+{
+	struct streams streams = {0};
+
+	heard(&streams, 1, 10 * S, 1000 * S);
+	heard(&streams, 1, 15 * S, INT64_MIN);
+	cr_assert_eq(streams_mark(&streams, 15 * S, false), 1000 * S);
+	cr_assert_eq(streams_mark(&streams, 15 * S, true), 1004 * S);
+	heard(&streams, 1, 15 * S, INT64_MAX - 5);
+	cr_assert_eq(streams_mark(&streams, 18 * S, true), INT64_MAX - 5, "no overflow");
+	streams_clear(&streams);
+}
+
 /* ---- Messages ---- */
 
 #define N_PACKETS 5u

@@ -5,6 +5,12 @@
 
 #include <stdlib.h>
 
+#define NS_PER_S 1000000000
+
+/* What a publisher may keep back, and after how many missed heartbeats nobody waits for it. */
+#define DELAY_NS  NS_PER_S
+#define SILENT_NS (3LL * NS_PER_S)
+
 static bool is_that(const struct stream *stream, uint64_t publisher, const void *topic,
 		    size_t topic_len)
 {
@@ -64,12 +70,41 @@ struct stream *streams_find(struct streams *streams, uint64_t publisher, const v
 			return NULL;
 		memset(stream, 0, sizeof(*stream));
 		stream->publisher = publisher;
+		stream->newest_ns = INT64_MIN;
 		stream->topic_len = topic_len;
 		memcpy(stream->topic, topic, topic_len);
 	}
 	stream->heard = streams->messages++;
 	streams->last = stream;
 	return stream;
+}
+
+/* Clocks of other machines are not trusted: time goes on from that of the last packet. */
+static int64_t mark_of(const struct stream *stream, int64_t mono_ns, bool idle)
+{
+	int64_t idle_ns = mono_ns - stream->packet_mono_ns - DELAY_NS;
+	int64_t mark_ns;
+
+	if (!idle || idle_ns <= 0 || __builtin_add_overflow(stream->newest_ns, idle_ns, &mark_ns))
+		return stream->newest_ns;
+	return mark_ns;
+}
+
+int64_t streams_mark(const struct streams *streams, int64_t mono_ns, bool idle)
+{
+	int64_t earliest_ns = INT64_MAX;
+
+	for (unsigned i = 0; i < streams->n; i++) {
+		const struct stream *stream = &streams->rows[i];
+
+		if (stream->newest_ns == INT64_MIN || stream->position.ended ||
+		    mono_ns - stream->heard_mono_ns > SILENT_NS)
+			continue;
+		int64_t mark_ns = mark_of(stream, mono_ns, idle);
+		if (mark_ns < earliest_ns)
+			earliest_ns = mark_ns;
+	}
+	return earliest_ns == INT64_MAX ? INT64_MIN : earliest_ns;
 }
 
 bool streams_ended(const struct streams *streams)

@@ -45,9 +45,11 @@ struct lane {
 	bool has_frames;
 	struct decoder decoder;
 	struct streams streams;
-	unsigned n_streams;   /* when the publishers were counted */
-	uint32_t lost_before; /* the next packet */
-	bool ifaces_full;     /* some interface of this message could not be declared */
+	struct stream *stream; /* of the open message */
+	int64_t now_ns;        /* the clock as of the last tick */
+	unsigned n_streams;    /* when the publishers were counted */
+	uint32_t lost_before;  /* the next packet */
+	bool ifaces_full;      /* some interface of this message could not be declared */
 	bool stopping;
 	unsigned drain; /* messages that may still be taken while stopping */
 };
@@ -243,6 +245,8 @@ static const char *open_message(struct weir_self *self)
 	if (problem)
 		return problem;
 	account(self, &header, &gap);
+	stream->heard_mono_ns = lane->now_ns;
+	lane->stream = stream;
 	lane->ifaces_full = false;
 	message_open(&lane->decoder, &frames[FRAME_BODY], header.count);
 	return NULL;
@@ -321,12 +325,19 @@ static bool may_take(struct lane *lane)
 	return true;
 }
 
-static int source_poll(struct weir_self *self, struct weir_packet *packets, unsigned max,
-		       int timeout_ms, int64_t *ret_mark_ns)
+static void note_time(struct lane *lane, const struct weir_packet *last)
+{
+	if (last->ts_ns > lane->stream->newest_ns)
+		lane->stream->newest_ns = last->ts_ns;
+	lane->stream->packet_mono_ns = lane->now_ns;
+}
+
+/* Packets, 0 or WEIR_END. */
+static int next_packets(struct weir_self *self, struct weir_packet *packets, unsigned max,
+			int timeout_ms)
 {
 	struct lane *lane = self->lane;
 
-	(void)ret_mark_ns; /* publishers are on other machines: nothing is known of what comes */
 	for (int i = 0; i < MESSAGES_A_POLL; i++) {
 		unsigned n = 0;
 
@@ -343,6 +354,27 @@ static int source_poll(struct weir_self *self, struct weir_packet *packets, unsi
 		timeout_ms = 0;
 	}
 	return 0;
+}
+
+static int source_poll(struct weir_self *self, struct weir_packet *packets, unsigned max,
+		       int timeout_ms, int64_t *ret_mark_ns)
+{
+	struct lane *lane = self->lane;
+	int n = next_packets(self, packets, max, timeout_ms);
+	int64_t mark_ns;
+
+	if (n > 0)
+		note_time(lane, &packets[n - 1]);
+	mark_ns = streams_mark(&lane->streams, lane->now_ns, n == 0);
+	if (mark_ns != INT64_MIN)
+		*ret_mark_ns = mark_ns;
+	return n;
+}
+
+static void source_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
+{
+	(void)why;
+	((struct lane *)self->lane)->now_ns = now->mono_ns;
 }
 
 /* Publishers go on, so what has arrived by now is taken, and no more than a full queue of it. */
@@ -424,5 +456,6 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.lane_open = source_lane_open,
 	.poll = source_poll,
 	.stop = source_stop,
+	.tick = source_tick,
 	.lane_close = source_lane_close,
 };

@@ -264,6 +264,28 @@ def test_heartbeats_while_idle_and_no_long_wait_for_a_single_packet():
     peer.close()
 
 
+def test_time_goes_on_without_packets():
+    """A file by the second is complete though nothing but heartbeats follows its only packet."""
+    here, there, folder = ipc(), ipc(), tempdir()
+    message = collect(make_capture(1))
+    sender = zmq.Context().socket(zmq.XPUB)
+    sender.linger = 0
+    sender.bind(here)
+    watch = Peer(there)
+    relay = Run("-e", f"zmq-source {here} -> zmq {there} wait-for=2")
+    reader = Run("-e", f"zmq-source {there} -> pcap {folder}/%Y%m%d-%H%M%S.pcap rotate-time=1s")
+    sender.recv()  # the relay's subscription
+    watch.receive()
+    sender.send_multipart(message)
+    wait_until(lambda: glob.glob(f"{folder}/*.pcap"), what="a complete file")
+    assert reader.process.poll() is None
+    finish_after(reader, signal.SIGTERM, 1)
+    finish_after(relay, signal.SIGTERM, 2)
+    assert out(reader, "pcap:1", "written") == 1
+    sender.close()
+    watch.close()
+
+
 def finish_after(run, sig, seconds):
     """Signals, and asserts that the run has ended within so many seconds."""
     started = time.monotonic()
