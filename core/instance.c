@@ -24,6 +24,19 @@ void weir_context_free(struct weir_context *context)
 	g_free(context);
 }
 
+char **weir_context_messages(struct weir_context *context)
+{
+	const GPtrArray *messages = context->errors->messages;
+	char **copy;
+
+	pthread_mutex_lock(&context->lock);
+	copy = g_new0(char *, messages->len + 1);
+	for (unsigned i = 0; i < messages->len; i++)
+		copy[i] = g_strdup(messages->pdata[i]);
+	pthread_mutex_unlock(&context->lock);
+	return copy;
+}
+
 void weir_context_fail(struct weir_context *context)
 {
 	__atomic_store_n(&context->failed, true, __ATOMIC_RELAXED);

@@ -51,6 +51,9 @@ static inline enum weir_stop weir_context_stop(const struct weir_context *contex
 	return (enum weir_stop)__atomic_load_n(&context->stop, __ATOMIC_ACQUIRE);
 }
 
+/* The errors so far, while plugins may add to them; g_strfreev(). */
+char **weir_context_messages(struct weir_context *context);
+
 /* The run fails, and stops. Any thread. */
 void weir_context_fail(struct weir_context *context);
 

@@ -109,6 +109,7 @@ static void show(struct run *run, const struct weir_ledger *ledger, int balanced
 {
 	g_autofree struct weir_thread_time *threads = g_new0(struct weir_thread_time,
 							     run->lanes->len);
+	g_auto(GStrv) messages = weir_context_messages(run->context);
 	struct weir_report report = {
 		.graph = run->graph,
 		.ledger = ledger,
@@ -117,18 +118,15 @@ static void show(struct run *run, const struct weir_ledger *ledger, int balanced
 		.threads = threads,
 		.n_threads = run->lanes->len,
 		.cpu_seconds = (double)clock() / CLOCKS_PER_SEC,
+		.messages = (const char *const *)messages,
 		.balanced = balanced,
 	};
 
-	g_ptr_array_add(run->context->errors->messages, NULL);
-	report.messages = (const char *const *)run->context->errors->messages->pdata;
 	for (unsigned i = 0; i < run->lanes->len; i++) {
 		threads[i].name = weir_lane_name(run->lanes->pdata[i]);
 		threads[i].cpu_seconds = weir_lane_cpu_seconds(run->lanes->pdata[i]);
 	}
 	view(run, &report);
-	g_ptr_array_set_size(run->context->errors->messages,
-			     (int)run->context->errors->messages->len - 1);
 }
 
 static void show_now(struct run *run, view_fn view)
