@@ -1,8 +1,6 @@
 /*
  * The first byte chooses the link type, the rest is a packet.  Checks what a caller relies on, so
  * that a wrong offset is found as well as a wrong read.
- *
- *   clang -fsanitize=fuzzer,address -Iinclude tests/fuzz_dissect.c core/{link,dissect,flow}.c
  */
 #include <weir/dissect.h>
 

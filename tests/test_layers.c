@@ -89,6 +89,8 @@ static pcap_t *seek(const char *file, unsigned number, struct weir_packet *ret)
 	const u_char *data;
 
 	if (strcmp(file, open_name) != 0) {
+		if (pcap)
+			pcap_close(pcap);
 		snprintf(open_name, sizeof(open_name), "%s", file);
 		snprintf(path, sizeof(path), "%s/%s", folder, file);
 		pcap = pcap_open_offline(path, why);

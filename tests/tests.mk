@@ -37,12 +37,14 @@ asan tsan: deps
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ tests
 	$(Q)BUILD=build-$@ tests/run unit pipelines corpus live
 
-# Fuzzers are linked with all of the core, built by clang.  What one needs besides, objects of plugins and
-# folders of inputs to start from, stands in FUZZ_OBJ_<name> and FUZZ_SEEDS_<name>.
+# Fuzzers are linked with all of the core, built by clang.  What one needs besides, objects of plugins,
+# libraries and folders of inputs to start from, stands in FUZZ_OBJ_<name>, FUZZ_LIBS_<name> and FUZZ_SEEDS_<name>.
 
 FUZZ_SECONDS ?= 60
 FUZZ_NAMES   := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 FUZZ_OBJ_stream := $(B)/plugins/zmq-source/message.o $(B)/plugins/zmq-source/streams.o
+FUZZ_OBJ_dedup  := $(B)/plugins/dedup/key.o
+FUZZ_LIBS_dedup := -lxxhash
 FUZZ_SEEDS_text := pipelines
 
 .SECONDEXPANSION:
@@ -50,7 +52,7 @@ $(B)/tests/fuzz_%: tests/fuzz_%.c tests/samples.h $(CORE_OBJ) $$(FUZZ_OBJ_$$*)
 	@echo "  LINK  $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Icore -Itests $(call pkg_cflags,$(CORE_PKGS)) $(CFLAGS) -fsanitize=fuzzer -o $@ \
-		$(filter %.c %.o,$^) $(LDFLAGS) $(call pkg_libs,$(CORE_PKGS)) -lm
+		$(filter %.c %.o,$^) $(LDFLAGS) $(call pkg_libs,$(CORE_PKGS)) $(FUZZ_LIBS_$*) -lm
 
 # New inputs are kept in the build folder, so that the next run goes on from there.
 .PHONY: fuzz fuzz-all $(FUZZ_NAMES:%=fuzz-%)

@@ -5,6 +5,9 @@
  * perhaps behind a router or with another tag.  A retransmission differs in its IP identification
  * (in IPv6, which has none, it comes later than the window).  mode=exact judges as editcap -D and
  * -w do.  Time is packet time, so that a file gives the same result as the wire did.
+ *
+ * Each lane compares its own packets.  Copies of an IP packet are in one lane, since the flow hash
+ * sees nothing of the link layer; copies of others are only if their MAC addresses are the same.
  */
 #include <weir/dissect.h>
 
