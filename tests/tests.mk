@@ -30,6 +30,18 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(B) tools/demo
 
+# Weir beside other tools; BENCH="replay live" chooses, BENCH_RUNS=1 is a quick look.
+BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+
+$(B)/tests/bench/%: tests/bench/%.c include/weir/stream.h
+	@echo "  CC    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) -lpcap -lzmq
+
+bench: deps
+	$(Q)$(MAKE) --no-print-directory all $(BENCH_BIN)
+	$(Q)BUILD=$(B) PYTHONPATH=tests/lib PYTHONDONTWRITEBYTECODE=1 tests/bench/bench $(BENCH)
+
 quick: tests
 	$(Q)BUILD=$(B) tests/run unit pipelines
 
