@@ -3,6 +3,7 @@
 VARIANT ?= release
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
+MANDIR  ?= $(PREFIX)/share/man
 VERSION := 0.1.0
 
 B := $(if $(filter release,$(VARIANT)),build,build-$(VARIANT))
@@ -54,9 +55,18 @@ $(B)/libweir.so: $(CORE_OBJ)
 	@echo "  LINK  $@"
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,libweir.so -o $@ $^ $(call pkg_libs,$(CORE_PKGS)) -lm
 
+# The library is looked for in a folder that is given as seen from the command's own.
+link_weir = $(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/$(1)' -o $@ $< -L$(B) -lweir $(call pkg_libs,$(CORE_PKGS))
+
 $(B)/weir: $(B)/core/main.o $(B)/libweir.so
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' -o $@ $< -L$(B) -lweir $(call pkg_libs,$(CORE_PKGS))
+	$(Q)$(call link_weir,.)
+
+# Linked anew each time: LIBDIR may be another one.
+.PHONY: $(B)/installed/weir
+$(B)/installed/weir: $(B)/core/main.o $(B)/libweir.so
+	@mkdir -p $(@D)
+	$(Q)$(call link_weir,$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR)))
 
 $(B)/core/%.o: core/%.c
 	@echo "  CC    $@"
@@ -87,18 +97,26 @@ deps:
 	$(Q)tools/deps.sh
 
 .PHONY: install uninstall
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/weir/plugins $(DESTDIR)$(LIBDIR)/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/weir
-	install -m 755 $(B)/weir $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(B)/libweir.so $(DESTDIR)$(LIBDIR)/
-	install -m 644 $(PLUGINS:%=$(B)/plugins/%.so) $(DESTDIR)$(LIBDIR)/weir/plugins/
-	install -m 644 include/weir/*.h $(DESTDIR)$(PREFIX)/include/weir/
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+install: all $(B)/installed/weir
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/weir/plugins $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include/weir $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man7
+	$(Q)install -m 755 $(B)/installed/weir $(DESTDIR)$(PREFIX)/bin/
+	$(Q)install -m 644 $(B)/libweir.so $(DESTDIR)$(LIBDIR)/
+	$(Q)install -m 644 $(PLUGINS:%=$(B)/plugins/%.so) $(DESTDIR)$(LIBDIR)/weir/plugins/
+	$(Q)install -m 644 include/weir/*.h $(DESTDIR)$(PREFIX)/include/weir/
+	$(Q)install -m 644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	$(Q)install -m 644 docs/man/*.7 $(DESTDIR)$(MANDIR)/man7/
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		tools/weir.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/weir.pc
+
+# Plugins of others stay, and so do folders that something is left in.
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(DESTDIR)$(LIBDIR)/libweir.so $(DESTDIR)$(LIBDIR)/pkgconfig/weir.pc
-	rm -rf $(DESTDIR)$(LIBDIR)/weir $(DESTDIR)$(PREFIX)/include/weir
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/weir $(DESTDIR)$(LIBDIR)/libweir.so $(DESTDIR)$(LIBDIR)/pkgconfig/weir.pc \
+		$(PLUGIN_NAMES:%=$(DESTDIR)$(LIBDIR)/weir/plugins/%.so) $(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard docs/man/*.1)) \
+		$(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man7/%,$(wildcard docs/man/*.7))
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/weir
+	$(Q)for folder in $(DESTDIR)$(LIBDIR)/weir/plugins $(DESTDIR)$(LIBDIR)/weir; do \
+		rmdir --ignore-fail-on-non-empty $$folder 2>/dev/null || :; done
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
 .PHONY: format format-check
@@ -120,7 +138,7 @@ help:
 	@echo 'make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make bench        Weir beside other tools on this machine'
 	@echo 'make deps         install from Debian what is missing'
-	@echo 'make install      to PREFIX=$(PREFIX), LIBDIR=$(LIBDIR), below DESTDIR'
+	@echo 'make install      to PREFIX=$(PREFIX), LIBDIR=$(LIBDIR), MANDIR=$(MANDIR), below DESTDIR'
 	@echo 'make uninstall    take that away again'
 	@echo 'make format       clang-format; format-check only looks'
 	@echo 'make clean        remove the build folders'

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""A plugin's author outside this repository: installed headers, pkg-config, and nothing else."""
-import glob, os, subprocess
+"""An installed Weir, and a plugin's author outside this repository: installed headers, pkg-config, nothing else."""
+import glob, os, resource, subprocess
 from weirtest import BUILD, TOP, main, need_program, tempdir
+
+VARIANT = os.path.basename(BUILD).partition("-")[2] or "release"
 
 PLUGIN = r"""
 #include <weir/plugin.h>
@@ -57,8 +59,7 @@ def test_each_header_compiles_alone():
 def test_a_plugin_built_with_pkg_config_alone():
     need_program("cc", "pkg-config", "make")
     prefix, folder = tempdir(), tempdir()
-    variant = os.path.basename(BUILD).partition("-")[2] or "release"
-    sh("make", "-s", "install", f"VARIANT={variant}", f"PREFIX={prefix}")
+    sh("make", "-s", "install", f"VARIANT={VARIANT}", f"PREFIX={prefix}")
     source = os.path.join(folder, "every-second.c")
     with open(source, "w") as file:
         file.write(PLUGIN)
@@ -72,9 +73,48 @@ def test_a_plugin_built_with_pkg_config_alone():
     assert os.path.join(prefix, "lib", "weir", "plugins") in sh(weir, "plugins", "snaplen")
     sh(weir, "check", "--plugin-path", folder, "-e",
        "k = every-second; pcap-replay x.pcap -> k -> null; k.other -> null")
-    sh("make", "-s", "uninstall", f"VARIANT={variant}", f"PREFIX={prefix}")
-    left = [path for path in glob.glob(os.path.join(prefix, "**"), recursive=True) if os.path.isfile(path)]
-    assert not left, left
+    sh("make", "-s", "uninstall", f"VARIANT={VARIANT}", f"PREFIX={prefix}")
+    assert not files_below(prefix), files_below(prefix)
+
+
+def files_below(folder):
+    return sorted(os.path.relpath(path, folder) for path in glob.glob(os.path.join(folder, "**"), recursive=True)
+                  if os.path.isfile(path))
+
+
+def test_folders_of_a_distribution():
+    """Files below DESTDIR, for other folders than are there by default; plugins of others outlive us."""
+    need_program("make")
+    destdir, library = tempdir(), "usr/lib/x86_64-linux-gnu"
+    folders = [f"VARIANT={VARIANT}", f"DESTDIR={destdir}", "PREFIX=/usr", f"LIBDIR=/{library}"]
+    sh("make", "-s", "install", *folders)
+    found = files_below(destdir)
+    for path in ("usr/bin/weir", library + "/libweir.so", library + "/weir/plugins/null.so", library + "/pkgconfig/weir.pc",
+                 "usr/include/weir/plugin.h", "usr/share/man/man1/weir.1", "usr/share/man/man7/weir-language.7"):
+        assert path in found, f"{path} is not among {found}"
+    assert f"{destdir}/{library}/weir/plugins/null.so" in sh(f"{destdir}/usr/bin/weir", "plugins", "null")
+    with open(f"{destdir}/{library}/pkgconfig/weir.pc") as file:
+        assert destdir not in file.read()
+    foreign = library + "/weir/plugins/foreign.so"
+    with open(os.path.join(destdir, foreign), "w"):
+        pass
+    sh("make", "-s", "uninstall", *folders)
+    assert files_below(destdir) == [foreign], files_below(destdir)
+
+
+def test_a_plugin_whose_library_is_missing_is_left_out():
+    need_program("make")
+    said = sh("make", "-n", f"VARIANT={VARIANT}", "PKGS_dedup=no-such-library")
+    assert "left out: plugin dedup, which needs no-such-library" in said, said
+    assert "plugin bpf" not in said, said
+
+
+def test_nothing_to_install_takes_no_time():
+    need_program("make", "dpkg-query")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = sh("make", "deps")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert said == "" and after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1, said
 
 
 main()
