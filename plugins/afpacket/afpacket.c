@@ -294,7 +294,7 @@ static const struct weir_option options[] = {
 	{"defrag", WEIR_BOOL, AT(defrag), "no", NULL,
 	 "The kernel puts fragments together before it spreads packets, which changes what is "
 	 "captured."},
-	{"ring", WEIR_SIZE, AT(ring_bytes), "128MiB", "16KiB..1TiB",
+	{"ring", WEIR_SIZE, AT(ring_bytes), "64MiB", "16KiB..1TiB",
 	 "Memory that packets wait in, divided among lanes and interfaces."},
 	{"block-size", WEIR_SIZE, AT(block_bytes), "1MiB", "4KiB..64MiB",
 	 "Bytes that the kernel hands over at a time; a larger packet is cut."},

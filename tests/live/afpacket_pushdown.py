@@ -42,9 +42,7 @@ def test_filters_mean_live_what_they_mean_on_a_file():
     with t.Namespace() as ns:
         a, b = ns.veth()
         for text in FILTERS:
-            subprocess.run(["tcpdump", "-r", path, "-w", path + ".expected", "--nano", text], check=True,
-                           stderr=subprocess.DEVNULL)
-            expected = f.bytes_of(f.read_pcap(path + ".expected"))
+            expected = matching(path, text)
             assert expected, text
             records, report = capture(ns, b, lambda: f.send(ns, a, sent), None, f'-> bpf "{text}"')
             assert f.bytes_of(records) == expected, f"{text}: {len(records)} packets, not {len(expected)}"
@@ -61,6 +59,56 @@ def test_snaplen_cuts_in_the_kernel():
         assert f.bytes_of(records) == [frame[:100] for frame in sent]
         assert [r[1] for r in records] == [len(frame) for frame in sent]
         assert counter(report, "cut") == sum(len(frame) > 100 for frame in sent)
+
+
+def matching(path, text):
+    """What tcpdump, reading the file, says that matches."""
+    subprocess.run(["tcpdump", "-r", path, "-w", path + ".expected", "--nano", text], check=True,
+                   stderr=subprocess.DEVNULL)
+    return f.bytes_of(f.read_pcap(path + ".expected"))
+
+
+def test_branches_get_what_each_wants():
+    t.need_root()
+    t.need_program("tcpdump")
+    folder = t.tempdir()
+    f.write_pcap(f"{folder}/all.pcap", numbered_frames())
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = f.started(ns, f"""tap = afpacket {b}
+            tap -> bpf "tcp" -> snaplen 60 -> pcap {folder}/heads.pcap
+            tap -> bpf "udp" -> snaplen 200 -> pcap {folder}/udp.pcap
+            tap -> bpf "vlan" -> pcap {folder}/tagged.pcap""")
+        f.send(ns, a, numbered_frames())
+        report = f.finish(run)
+    for name, text, most in ("heads", "tcp", 60), ("udp", "udp", 200), ("tagged", "vlan", 2000):
+        expected = [frame[:most] for frame in matching(f"{folder}/all.pcap", text)]
+        assert expected and f.bytes_of(f.read_pcap(f"{folder}/{name}.pcap")) == expected, name
+    untagged = matching(f"{folder}/all.pcap", "(tcp or udp) and not vlan")
+    assert counter(report, "kernel-packets") == len(untagged) + len(numbered_frames()) // 2
+    assert counter(report, "cut") > 0
+
+
+def test_nothing_foreign_gets_in_at_the_start():
+    """Opened in the midst of traffic, the ring holds only what matches, from the first packet on."""
+    t.need_root()
+    t.need_program("tcpreplay")
+    path = os.path.join(t.tempdir(), "udp.pcap")
+    f.write_pcap(path, [f.ether(f.IP, f.ipv4(17, f.udp(b"x")))] * 1000)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        sender = ns.popen("tcpreplay", "-q", "-i", a, "--preload-pcap", "--pps=50000", "--loop=0", path,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        received = f"/sys/class/net/{b}/statistics/rx_packets"
+        try:
+            for lanes in (1, 2):
+                run = f.started(ns, f'tap = afpacket {b} lanes={lanes}; tap -> bpf "tcp" -> null')
+                before = int(ns.run("cat", received).stdout)
+                t.wait_until(lambda: int(ns.run("cat", received).stdout) > before + 1000)
+                assert counter(f.finish(run), "kernel-packets") == 0
+        finally:
+            sender.terminate()
+            sender.wait()
 
 
 def test_filter_too_long_for_the_kernel_stays_outside():
