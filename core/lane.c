@@ -406,7 +406,7 @@ bool weir_lane_start(struct weir_lane *lane, GError **error)
 	failure = pthread_create(&lane->thread, NULL, lane_main, lane);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure) {
-		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(failure),
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(failure),
 			    "cannot start the thread of lane %s: %s", lane->name,
 			    g_strerror(failure));
 		return false;

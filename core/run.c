@@ -55,7 +55,7 @@ static void set_stop(struct run *run, enum weir_stop stop)
 {
 	if (weir_context_stop(run->context) >= stop)
 		return;
-	__atomic_store_n(&run->context->stop, stop, __ATOMIC_RELEASE);
+	__atomic_store_n(&run->context->stop, (int)stop, __ATOMIC_RELEASE);
 	for (unsigned i = 0; run->lanes && i < run->lanes->len; i++)
 		weir_lane_wake(run->lanes->pdata[i]);
 }
