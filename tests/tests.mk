@@ -23,6 +23,7 @@ $(B)/tests/plugins/%.so: tests/plugins/%.c include/weir/plugin.h $(B)/libweir.so
 tests: all $(TEST_BIN) $(TEST_PLUGINS) $(B)/tests/capdump
 
 check: deps
+	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)BUILD=$(B) tests/run unit pipelines corpus live
 
