@@ -85,6 +85,16 @@ def test_the_table_of_plugins():
     assert written == kinds, (written, kinds)
 
 
+def test_defaults_that_capacity_reckons_with():
+    with open(os.path.join(t.TOP, "docs", "capacity.md")) as file:
+        page = file.read()
+    for plugin, option in (("afpacket", "ring"), ("pcap", "buffer"), ("zmq", "hwm"), ("zmq", "batch"), ("zmq", "max-delay"),
+                           ("dedup", "memory")):
+        said = subprocess.run([t.WEIR, "plugins", plugin], check=True, stdout=subprocess.PIPE, text=True).stdout
+        default = re.search(rf"^  {option}=\S+ .*default (\S+)\]", said, re.M).group(1)
+        assert f"{option}={default}" in page, f"{plugin} {option}={default}"
+
+
 def test_manual_pages():
     """Without a complaint of groff, and with every option of the command."""
     t.need_program("groff")
