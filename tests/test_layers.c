@@ -78,19 +78,26 @@ static bool check_row(struct weir_packet *packet, const char *where, char *layer
 	return true;
 }
 
-/* Packet `number` (from 1) of the file that is open; rows come in the order of the files. */
+static pcap_t *pcap; /* the file that is open */
+
+static void close_file(void)
+{
+	if (pcap)
+		pcap_close(pcap);
+	pcap = NULL;
+}
+
+/* Packet `number` (from 1) of the file; rows come in the order of the files. */
 static pcap_t *seek(const char *file, unsigned number, struct weir_packet *ret)
 {
 	static char open_name[256];
 	static unsigned at;
-	static pcap_t *pcap;
 	char path[4500], why[PCAP_ERRBUF_SIZE];
 	struct pcap_pkthdr *header;
 	const u_char *data;
 
 	if (strcmp(file, open_name) != 0) {
-		if (pcap)
-			pcap_close(pcap);
+		close_file();
 		snprintf(open_name, sizeof(open_name), "%s", file);
 		snprintf(path, sizeof(path), "%s/%s", folder, file);
 		pcap = pcap_open_offline(path, why);
@@ -106,7 +113,7 @@ static pcap_t *seek(const char *file, unsigned number, struct weir_packet *ret)
 }
 
 /* libpcap has link types of its own; of those here only raw IP has another number in files. */
-static uint32_t linktype_of(pcap_t *pcap)
+static uint32_t linktype_of_file(void)
 {
 	int dlt = pcap_datalink(pcap);
 	return dlt == DLT_RAW ? 101 : (uint32_t)dlt;
@@ -125,13 +132,13 @@ Test(layers, are_where_tshark_finds_them)
 			   file, &frame, layers) != 3)
 			continue;
 		struct weir_packet packet;
-		pcap_t *pcap = seek(file, frame, &packet);
-		if (!pcap)
+		if (!seek(file, frame, &packet))
 			continue;
-		weir_dissect(&packet, linktype_of(pcap));
+		weir_dissect(&packet, linktype_of_file());
 		snprintf(where, sizeof(where), "%s frame %u", file, frame);
 		compared += check_row(&packet, where, layers);
 	}
 	fclose(table);
+	close_file();
 	cr_assert_gt(compared, 800, "only %u rows were compared", compared);
 }

@@ -48,7 +48,7 @@ Test(stats, a_line_has_the_rates_of_the_ends)
 Test(stats, a_line_names_what_was_lost_since_the_last)
 {
 	set_counter(&run.rows[TAP][0], TAP_DROPS, 5);
-	weir_stats_line(stats, look(), 1);
+	g_free(weir_stats_line(stats, look(), 1));
 	set_counter(&run.rows[TAP][0], TAP_DROPS, 1005);
 	set_counter(&run.rows[TAP][0], TAP_MISSED, 1);
 	count_of(&run.rows[KEYS][0].out[KEYS_UNFIT], 2);

@@ -482,7 +482,7 @@ def test_an_ext4_that_has_become_read_only():
         subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
         feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null")
         feed.write(header() + b"".join(record(i, 1000) for i in range(10000)))
-        wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part") and
+        wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part") and os.path.getsize(f"{folder}/x.pcap.part") and
                    len(parse(open(f"{folder}/x.pcap.part", "rb").read())[0]) == 10000, 10, "the first packets")
         with open(trigger, "w") as file:
             file.write("test")
