@@ -41,7 +41,7 @@ static const char *placeholder(const struct weir_option *option)
 		[WEIR_TIME] = "TIME",           [WEIR_RATE] = "RATE",
 		[WEIR_AMOUNT] = "SIZE|PERCENT", [WEIR_BOOL] = "yes|no",
 		[WEIR_CHOICE] = "CHOICE",       [WEIR_SET] = "SET",
-		[WEIR_LIST] = "A,B,…",
+		[WEIR_LIST] = "A,B,…",          [WEIR_INFILES] = "FILE,FILE,…",
 	};
 
 	if ((option->type == WEIR_CHOICE || option->type == WEIR_SET) && option->range)

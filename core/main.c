@@ -16,6 +16,7 @@ struct arguments {
 	char **variables;   /* --set */
 	char **plugin_path; /* --plugin-path */
 	char *duration, *stats;
+	gboolean strict, quiet;
 	struct weir_run_options run;
 	char *source;   /* what messages call the text */
 	char *pipeline; /* the text */
@@ -147,6 +148,11 @@ static int with_graph(const struct arguments *arguments, graph_command command)
 
 /* ---- Reading the command line ---- */
 
+struct command {
+	const char *name;
+	graph_command on_graph; /* NULL: plugins */
+};
+
 static bool read_time(const char *option, const char *text, int64_t *ret_ns, GError **error)
 {
 	if (!text || (weir_parse_time(text, ret_ns) && *ret_ns > 0))
@@ -190,20 +196,24 @@ static bool read_pipeline(struct arguments *arguments, int argc, char **argv, GE
 	return g_file_get_contents(argv[1], &arguments->pipeline, NULL, error);
 }
 
-static bool parse(struct arguments *arguments, bool runs, int *argc, char ***argv, GError **error)
+/* What all commands take but `plugins`, which has no pipeline. */
+static void add_pipeline_options(GOptionContext *options, struct arguments *arguments)
 {
-	struct weir_run_options *run = &arguments->run;
-	gboolean strict = FALSE, quiet = FALSE;
-	const GOptionEntry common[] = {
+	const GOptionEntry entries[] = {
 		{"execute", 'e', 0, G_OPTION_ARG_STRING, &arguments->text, "the pipeline itself",
 		 "TEXT"},
 		{"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments->variables,
 		 "fill in ${NAME}; without a value, from the environment", "NAME[=VALUE]"},
-		{"plugin-path", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &arguments->plugin_path,
-		 "look for plugins there first", "DIR"},
 		{0},
 	};
-	const GOptionEntry running[] = {
+
+	g_option_context_add_main_entries(options, entries, NULL);
+}
+
+static void add_run_options(GOptionContext *options, struct arguments *arguments)
+{
+	struct weir_run_options *run = &arguments->run;
+	const GOptionEntry entries[] = {
 		{"duration", 0, 0, G_OPTION_ARG_STRING, &arguments->duration,
 		 "stop after that time", "TIME"},
 		{"stats", 0, 0, G_OPTION_ARG_STRING, &arguments->stats,
@@ -216,22 +226,41 @@ static bool parse(struct arguments *arguments, bool runs, int *argc, char ***arg
 		 "write metrics for Prometheus", "FILE"},
 		{"user", 0, 0, G_OPTION_ARG_STRING, &run->user, "become that user once all is open",
 		 "NAME"},
-		{"strict", 0, 0, G_OPTION_ARG_NONE, &strict, "exit status 3 if any packet was lost",
+		{"strict", 0, 0, G_OPTION_ARG_NONE, &arguments->strict,
+		 "exit status 3 if any packet was lost", NULL},
+		{"quiet", 0, 0, G_OPTION_ARG_NONE, &arguments->quiet, "say only what is wrong",
 		 NULL},
-		{"quiet", 0, 0, G_OPTION_ARG_NONE, &quiet, "say only what is wrong", NULL},
 		{0},
 	};
-	g_autoptr(GOptionContext) options = g_option_context_new("FILE | - | -e TEXT");
 
+	g_option_context_add_main_entries(options, entries, NULL);
+}
+
+static bool parse(struct arguments *arguments, const struct command *command, int *argc,
+		  char ***argv, GError **error)
+{
+	const GOptionEntry common[] = {
+		{"plugin-path", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &arguments->plugin_path,
+		 "look for plugins there first", "DIR"},
+		{0},
+	};
+	struct weir_run_options *run = &arguments->run;
+	g_autoptr(GOptionContext)
+		options = g_option_context_new(command->on_graph ? "FILE | - | -e TEXT" : "[NAME]");
+	g_autofree char *name = g_strdup_printf("weir %s", command->name);
+
+	g_set_prgname(name);
+	if (command->on_graph)
+		add_pipeline_options(options, arguments);
+	if (command->on_graph == command_run)
+		add_run_options(options, arguments);
 	g_option_context_add_main_entries(options, common, NULL);
-	if (runs)
-		g_option_context_add_main_entries(options, running, NULL);
 	if (!g_option_context_parse(options, argc, argv, error) ||
 	    !read_time("duration", arguments->duration, &run->duration_ns, error) ||
 	    !read_time("stats", arguments->stats, &run->stats_ns, error))
 		return false;
-	run->strict = strict;
-	run->quiet = quiet;
+	run->strict = arguments->strict;
+	run->quiet = arguments->quiet;
 	return true;
 }
 
@@ -290,10 +319,7 @@ static int command_help(void)
 	return WEIR_EXIT_DONE;
 }
 
-static const struct command {
-	const char *name;
-	graph_command on_graph; /* NULL: plugins */
-} commands[] = {
+static const struct command commands[] = {
 	{"run", command_run},     {"check", command_check}, {"plan", command_plan},
 	{"graph", command_graph}, {"plugins", NULL},
 };
@@ -304,8 +330,7 @@ static int execute(const struct command *command, int argc, char **argv)
 	g_autoptr(GError) error = NULL;
 	int status;
 
-	g_set_prgname("weir");
-	if (!parse(&arguments, command->on_graph == command_run, &argc, &argv, &error) ||
+	if (!parse(&arguments, command, &argc, &argv, &error) ||
 	    (command->on_graph && !read_pipeline(&arguments, argc, argv, &error)))
 		status = usage_error("%s: %s", command->name, error->message);
 	else if (command->on_graph)

@@ -56,7 +56,8 @@ static void give(struct filling *f, unsigned i, const struct weir_word *word)
 {
 	const struct weir_option *option = weir_plugin_option(f->plugin, i);
 	struct weir_value *value = &f->node->values[i];
-	bool is_list = option->type == WEIR_LIST || option->type == WEIR_SET;
+	bool is_list = option->type == WEIR_LIST || option->type == WEIR_INFILES ||
+		       option->type == WEIR_SET;
 
 	if (value->given) {
 		weir_errors_add(f->errors, word->where, "%s: option '%s' is given twice",

@@ -349,7 +349,7 @@ const struct weir_plugin weir_queue_plugin = {
 	.name = "queue",
 	.version = WEIR_VERSION,
 	.summary =
-		"Hands packets over to lanes of their own, so that a slow branch stalls no other",
+		"hands packets over to lanes of their own, so that a slow branch stalls no other",
 	.example = "tap -> queue 256MiB lanes=4 -> zmq tcp://127.0.0.1:5555",
 	.options = options,
 	.outputs = outputs,

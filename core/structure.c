@@ -64,16 +64,53 @@ static void check_resource(GHashTable *owners, const struct weir_node *node, uns
 		g_hash_table_insert(owners, g_steal_pointer(&name), (gpointer)node);
 }
 
-static void check_resources(const struct weir_graph *graph, struct weir_errors *errors)
+static void check_read(GHashTable *owners, const struct weir_node *node, unsigned i,
+		       const char *file, struct weir_errors *errors)
 {
-	g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	g_autofree char *name = g_canonicalize_filename(file, NULL);
+	const struct weir_node *owner = g_hash_table_lookup(owners, name);
 
+	if (owner)
+		weir_errors_add(errors, node->values[i].where,
+				"'%s' reads the file that '%s' writes, %s", node->name, owner->name,
+				file);
+}
+
+/* Files that are read, against those that are written. */
+static void check_files_read(GHashTable *owners, const struct weir_node *node, unsigned i,
+			     struct weir_errors *errors)
+{
+	const struct weir_option *option = weir_plugin_option(node->plugin, i);
+	const void *at = (const char *)node->config + option->offset;
+
+	if (option->type == WEIR_INFILE && *(const char *const *)at)
+		check_read(owners, node, i, *(const char *const *)at, errors);
+	if (option->type != WEIR_INFILES)
+		return;
+	for (const char *const *file = *(const char *const *const *)at; file && *file; file++)
+		check_read(owners, node, i, *file, errors);
+}
+
+typedef void (*check_fn)(GHashTable *owners, const struct weir_node *node, unsigned option,
+			 struct weir_errors *errors);
+
+static void check_options(const struct weir_graph *graph, GHashTable *owners, check_fn check,
+			  struct weir_errors *errors)
+{
 	for (guint n = 0; n < graph->nodes->len; n++) {
 		const struct weir_node *node = graph->nodes->pdata[n];
 
 		for (unsigned i = 0; i < node->n_options; i++)
-			check_resource(owners, node, i, errors);
+			check(owners, node, i, errors);
 	}
+}
+
+static void check_resources(const struct weir_graph *graph, struct weir_errors *errors)
+{
+	g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+	check_options(graph, owners, check_resource, errors);
+	check_options(graph, owners, check_files_read, errors);
 }
 
 /* ---- Order and cycles ---- */

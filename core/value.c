@@ -104,6 +104,7 @@ static const struct type types[] = {
 	[WEIR_CHOICE] = {"choice", "one of", sizeof(uint32_t), NULL, NULL},
 	[WEIR_SET] = {"set", "none, or a list of", sizeof(uint32_t), NULL, NULL},
 	[WEIR_LIST] = {"list", "a list such as a,b", sizeof(char **), NULL, NULL},
+	[WEIR_INFILES] = {"files to read", "a list of files", sizeof(char **), NULL, NULL},
 };
 
 static const struct type *find_type(uint32_t type)
@@ -321,6 +322,7 @@ bool weir_value_store(const struct weir_option *option, const char *text, void *
 	case WEIR_SET:
 		return store_set(option, text, to, error);
 	case WEIR_LIST:
+	case WEIR_INFILES:
 		return store_list(option, text, to, memory, error);
 	default:
 		return store_string(option, text, to, memory, error);

@@ -11,7 +11,7 @@ struct config {
 
 static const struct weir_option options[] = {
 	{"bytes", WEIR_SIZE, offsetof(struct config, bytes), NULL, "1..262144",
-	 "how many bytes of each packet go on"},
+	 "How many bytes of each packet go on."},
 	{0},
 };
 

@@ -308,28 +308,28 @@ static const struct weir_option options[] = {
 };
 
 static const struct weir_output outputs[] = {
-	{"out", WEIR_DISCARD, WEIR_PACKETS, "All packets."},
+	{"out", WEIR_DISCARD, WEIR_PACKETS, "all packets"},
 	{0},
 };
 
 static const struct weir_counter counters[] = {
 	[AFPACKET_KERNEL_PACKETS] = {"kernel-packets", WEIR_PLUS_PACKETS,
-				     "Packets that passed the kernel's filter."},
+				     "packets that passed the kernel's filter"},
 	[AFPACKET_KERNEL_DROPS] = {"kernel-drops", WEIR_MINUS_PACKETS | WEIR_IS_LOSS,
-				   "Of these, packets that found the ring full."},
-	[AFPACKET_FREEZES] = {"ring-freezes", WEIR_INFO, "Times that the ring became full."},
+				   "of these, packets that found the ring full"},
+	[AFPACKET_FREEZES] = {"ring-freezes", WEIR_INFO, "times that the ring became full"},
 	[AFPACKET_CUT] =
 		{"cut", WEIR_INFO,
-		 "Packets shorter in the ring than on the wire: by a snaplen that went into "
-		 "the kernel, or larger than a block."},
+		 "packets shorter in the ring than on the wire: by a snaplen that went into "
+		 "the kernel, or larger than a block"},
 	[AFPACKET_TAGS] = {"tags-reinserted", WEIR_INFO,
-			   "Packets whose VLAN tag the kernel had taken off."},
+			   "packets whose VLAN tag the kernel had taken off"},
 	[AFPACKET_NIC_MISSED] = {"nic-missed", WEIR_INFO | WEIR_IS_NIC,
-				 "Packets that the NIC had no buffer for (rx_missed_errors)."},
+				 "packets that the NIC had no buffer for (rx_missed_errors)"},
 	[AFPACKET_NIC_FIFO] = {"nic-fifo", WEIR_INFO | WEIR_IS_NIC,
-			       "Packets lost in the NIC's own queue (rx_fifo_errors)."},
+			       "packets lost in the NIC's own queue (rx_fifo_errors)"},
 	[AFPACKET_NIC_ERRORS] = {"nic-errors", WEIR_INFO | WEIR_IS_NIC,
-				 "Damaged packets that the NIC did not hand on (rx_errors)."},
+				 "damaged packets that the NIC did not hand on (rx_errors)"},
 	{0},
 };
 
@@ -339,7 +339,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.flags = WEIR_LIVE | WEIR_MEMORY_WRITABLE,
 	.name = "afpacket",
 	.version = WEIR_VERSION,
-	.summary = "Packets from network interfaces, through kernel rings (AF_PACKET).",
+	.summary = "reads packets from network interfaces, through kernel rings (AF_PACKET)",
 	.example = "afpacket eth1 lanes=2 fanout=hash -> queue 256MiB lanes=1 -> pcap out.pcap",
 	.options = options,
 	.outputs = outputs,

@@ -50,11 +50,11 @@ struct lane {
 
 static const struct weir_option options[] = {
 	{"filter", WEIR_STRING, offsetof(struct config, filter), "", NULL,
-	 "a filter in the language of pcap-filter(7)"},
+	 "A filter in the language of pcap-filter(7)."},
 	{"filter-file", WEIR_INFILE, offsetof(struct config, filter_file), "", NULL,
-	 "a file that holds the filter; # starts a comment"},
+	 "A file that holds the filter; # starts a comment."},
 	{"vlan", WEIR_CHOICE, offsetof(struct config, vlan), "exact", "exact|skip",
-	 "skip: the filter sees each packet without its VLAN tags"},
+	 "skip: the filter sees each packet without its VLAN tags."},
 	{0},
 };
 

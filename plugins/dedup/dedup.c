@@ -49,20 +49,20 @@ struct lane {
 
 static const struct weir_option options[] = {
 	{"window", WEIR_TIME, offsetof(struct config, window_ns), "", "1us..1h",
-	 "how much later a copy comes at most: by default 2ms, with mode=exact and packets= any "
-	 "time"},
+	 "How much later a copy comes at most: by default 2ms, with mode=exact and packets= any "
+	 "time."},
 	{"packets", WEIR_NUMBER, offsetof(struct config, packets), "0", "0..100000000",
-	 "a copy is one of this many packets in a row, the first one included; 0: of any number"},
+	 "A copy is one of this many packets in a row, the first one included; 0: of any number."},
 	{"mode", WEIR_CHOICE, offsetof(struct config, mode), "mirror", "mirror|exact",
 	 "mirror: the same IP packet but for `ignore`; exact: the same bytes, as editcap -D and -w "
-	 "compare"},
+	 "compare."},
 	{"ignore", WEIR_SET, offsetof(struct config, ignore), "mac,vlan,ttl,checksum",
 	 "mac|vlan|ttl|checksum",
-	 "what copies may differ in: link-layer addresses, VLAN tags, TTL or hop limit, the IPv4 "
-	 "header's checksum"},
+	 "What copies may differ in: link-layer addresses, VLAN tags, TTL or hop limit, the IPv4 "
+	 "header's checksum."},
 	{"memory", WEIR_SIZE, offsetof(struct config, memory_bytes), "64MiB", "1MiB..16GiB",
-	 "for the packets of the window, 128 bytes each; what no longer fits is counted as "
-	 "evicted-early"},
+	 "For the packets of the window, 128 bytes each; what no longer fits is counted as "
+	 "evicted-early."},
 	{0},
 };
 

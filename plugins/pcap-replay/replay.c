@@ -172,10 +172,10 @@ static void replay_close(struct weir_self *self)
 /* ---- The tables ---- */
 
 static const struct weir_option options[] = {
-	{"files", WEIR_LIST, offsetof(struct config, files), NULL, NULL,
+	{"files", WEIR_INFILES, offsetof(struct config, files), NULL, NULL,
 	 "Capture files, folders, patterns such as 'day-*.pcap', FIFOs, or - for standard input."},
 	{"pace", WEIR_STRING, offsetof(struct config, pace), "max", NULL,
-	 "max, original, x2 (twice as fast as original), or a rate such as 500kpps or 1Gbps."},
+	 "Max, original, x2 (twice as fast as original), or a rate such as 500kpps or 1Gbps."},
 	{"loop", WEIR_NUMBER, offsetof(struct config, loop), "1", "0..1000000000",
 	 "How often all of it is read, with times that move on; 0 is forever."},
 	{"limit", WEIR_NUMBER, offsetof(struct config, limit), "0", "0..1000000000000000",
@@ -190,25 +190,25 @@ static const struct weir_option options[] = {
 };
 
 static const struct weir_output outputs[] = {
-	{"out", WEIR_LOSS, WEIR_PACKETS, "The packets, in the order of the files."},
+	{"out", WEIR_LOSS, WEIR_PACKETS, "the packets, in the order of the files"},
 	{0},
 };
 
 static const struct weir_counter counters[] = {
-	[BYTES_READ] = {"bytes-read", WEIR_PLUS_BYTES, "What read() returned."},
-	[HEADER_BYTES] = {"header-bytes", WEIR_MINUS_BYTES, "File headers, interface blocks."},
-	[RECORD_BYTES] = {"record-bytes", WEIR_MINUS_BYTES, "Packets with their headers."},
+	[BYTES_READ] = {"bytes-read", WEIR_PLUS_BYTES, "what read() returned"},
+	[HEADER_BYTES] = {"header-bytes", WEIR_MINUS_BYTES, "file headers, interface blocks"},
+	[RECORD_BYTES] = {"record-bytes", WEIR_MINUS_BYTES, "packets with their headers"},
 	[SKIPPED_BYTES] = {"skipped-bytes", WEIR_MINUS_BYTES,
-			   "Blocks without packets, and packets that were skipped."},
-	[TORN_BYTES] = {"torn-bytes", WEIR_MINUS_BYTES, "The records that ends of files cut."},
+			   "blocks without packets, and packets that were skipped"},
+	[TORN_BYTES] = {"torn-bytes", WEIR_MINUS_BYTES, "the records that ends of files cut"},
 	[UNREAD_BYTES] = {"unread-bytes", WEIR_MINUS_BYTES,
-			  "Read ahead, and left when the replay stopped or failed."},
-	[FILES] = {"files", WEIR_INFO, "Files begun, each time that they were."},
-	[TRUNCATED] = {"truncated", WEIR_INFO, "Files that end within a record."},
+			  "read ahead, and left when the replay stopped or failed"},
+	[FILES] = {"files", WEIR_INFO, "files begun, each time that they were"},
+	[TRUNCATED] = {"truncated", WEIR_INFO, "files that end within a record"},
 	[PACKETS_SKIPPED] = {"packets-skipped", WEIR_INFO | WEIR_IS_LOSS,
-			     "Packets whose interface's clock cannot be read."},
-	[OUTSIDE_RANGE] = {"outside-range", WEIR_INFO, "Packets before from= or not before to=."},
-	[WARNINGS] = {"warnings", WEIR_INFO, "Peculiarities of files."},
+			     "packets whose interface's clock cannot be read"},
+	[OUTSIDE_RANGE] = {"outside-range", WEIR_INFO, "packets before from= or not before to="},
+	[WARNINGS] = {"warnings", WEIR_INFO, "peculiarities of files"},
 	{0},
 };
 
@@ -219,7 +219,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.flags = WEIR_MEMORY_WRITABLE,
 	.name = "pcap-replay",
 	.version = WEIR_VERSION,
-	.summary = "Packets from capture files, pipes or standard input.",
+	.summary = "reads packets from capture files, pipes or standard input",
 	.example = "pcap-replay day-*.pcap pace=x10 -> null",
 	.options = options,
 	.outputs = outputs,

@@ -78,7 +78,7 @@ static void begin(struct weir_self *self, uint32_t linktype)
 	const struct config *config = self->config;
 	struct node *node = self->node;
 	struct chunk *chunk = node->chunk;
-	struct weir_section section = {.application = "Weir " WEIR_VERSION};
+	struct weir_section section = {.application = "weir " WEIR_VERSION};
 
 	node->begun = true;
 	node->linktype = linktype;

@@ -76,6 +76,25 @@ def test_every_example_is_right():
         assert not places(errors), errors
 
 
+def test_words_of_plugins_read_alike():
+    for line in command("plugins").stdout.splitlines():
+        summary = re.match(r"  \S+ +(.*)", line)
+        assert not summary or re.match(r"[a-z].*[^.]$", summary.group(1)), line
+    for name in listed():
+        options = re.search(r"^Options\n(.*?)\n\n", command("plugins", name).stdout, re.M | re.S)
+        lines = options.group(1).splitlines() if options else []
+        helps = [line[28:] for line in lines if line[26:28] == "  "]
+        assert helps or not options, name
+        for text in helps:
+            assert re.match(r"([A-Z]|[a-z-]+[:,] ).*\.( \[.*\])?$", text), f"{name}: {text}"
+
+
+def test_a_file_is_not_read_and_written_at_once():
+    for text in ("pcap-replay /tmp/a.pcap,./x.pcap -> pcap x.pcap overwrite=yes",
+                 "pcap-replay y.pcap -> bpf filter-file=/tmp/../tmp/x -> pcap /tmp/x"):
+        assert "reads the file that 'pcap:1' writes" in check("-e", text)
+
+
 def test_a_plugin_that_crashes_costs_a_line():
     folder = tempdir()
     source = os.path.join(folder, "crash.c")
