@@ -18,11 +18,11 @@
 #define HEADROOM_BYTES VLAN_TAG_BYTES
 
 /* Where the kernel puts the address behind its header; TPACKET_ALIGN() is of mixed sign. */
-#define ADDRESS_OFFSET ((sizeof(struct tpacket3_hdr) + 15) & ~(size_t)15)
-#define CACHE_LINE     64u
-#define FETCH_BYTES    (24 * CACHE_LINE)
-#define NS_PER_S       1000000000LL
-#define NS_PER_MS      1000000LL
+#define ADDRESS_OFFSET    ((sizeof(struct tpacket3_hdr) + 15) & ~(size_t)15)
+#define CACHE_LINE        64u
+#define FETCH_AHEAD_BYTES 4096
+#define NS_PER_S          1000000000LL
+#define NS_PER_MS         1000000LL
 
 /* Processors that fill one ring stamp before they take its lock: of 800,000 packets 60 stepped
  * back, by up to 21 µs. */
@@ -196,16 +196,17 @@ static void describe(const struct ring *ring, uint8_t *frame, struct weir_packet
 }
 
 /*
- * Has a frame come into the cache while the walk waits for the next header.  On the way to a file
- * that saves a fifth of a lane's time with IMIX, a quarter with 1,514 bytes, and nothing is lost
- * where only headers are looked at.
+ * The kernel has written the block on another processor, and each header is found by the one before
+ * it: without this every packet waits for memory by itself.  Looks ahead, so that the next headers
+ * are there too.  Whoever reads packets next mostly reads all of them.
  */
-static void fetch(const uint8_t *frame, uint32_t bytes)
+static uintptr_t fetch(uintptr_t from, const uint8_t *frame)
 {
-	if (bytes > FETCH_BYTES)
-		bytes = FETCH_BYTES;
-	for (uint32_t at = CACHE_LINE; at < bytes; at += CACHE_LINE)
-		__builtin_prefetch(frame + at);
+	uintptr_t at = (uintptr_t)frame, end = at + FETCH_AHEAD_BYTES;
+
+	for (at = from > at ? from : at; at < end; at += CACHE_LINE)
+		__builtin_prefetch((const void *)at, 0, 2);
+	return at;
 }
 
 unsigned ring_walk(struct ring *ring, struct weir_packet *packets, unsigned max, int64_t until_ns,
@@ -213,14 +214,15 @@ unsigned ring_walk(struct ring *ring, struct weir_packet *packets, unsigned max,
 {
 	unsigned most = ring->left < max ? ring->left : max;
 	uint8_t *frame = ring->next;
+	uintptr_t fetched = 0;
 	unsigned n = 0;
 
 	while (n < most) {
 		const struct tpacket3_hdr *header = (const void *)frame;
 		if (stamp_ns(header) > until_ns)
 			break;
+		fetched = fetch(fetched, frame);
 		describe(ring, frame, &packets[n], walked);
-		fetch(frame, header->tp_next_offset);
 		frame += header->tp_next_offset;
 		n++;
 	}
