@@ -148,6 +148,8 @@ int main(int argc, char **argv)
 		perror(argv[3]);
 		return 1;
 	}
+	/* As a capture program writes: small writes leave a page cache that is slow to read. */
+	setvbuf(to, NULL, _IOFBF, 1 << 20);
 	fwrite(header, sizeof(header), 1, to);
 	write_trace(to, argv[1], strtoull(argv[2], NULL, 10));
 	if (ferror(to) | fclose(to)) {
