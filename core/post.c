@@ -96,17 +96,20 @@ static bool all_have(unsigned verdict, const struct weir_packet *packets, unsign
 	return differs == 0;
 }
 
-/* Moves the packets with that verdict together, at `to`, which may be packets itself. */
+/* Moves the packets with that verdict together, at `to`, which may be packets itself.  Each is
+ * copied, and the next one over it if it was none of them: verdicts follow no pattern that a
+ * processor could predict. */
 static unsigned gather(const struct weir_packet *packets, unsigned n, unsigned verdict,
 		       struct weir_packet *to)
 {
 	unsigned found = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (packets[i].verdict != verdict)
-			continue;
+		bool belongs = packets[i].verdict == verdict;
+
 		to[found] = packets[i];
-		to[found++].verdict = 0;
+		to[found].verdict = 0;
+		found += belongs;
 	}
 	return found;
 }
