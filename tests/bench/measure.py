@@ -84,7 +84,7 @@ def ratios(row, weir):
 def aim_text(row, found):
     words = []
     for what, limit in row.aims:
-        words.append(f"{what} <= {limit:.2f}{'' if found[what] <= limit else '  MISSED'}")
+        words.append(f"{what} <= {limit:.3f}{'' if found[what] <= limit else '  MISSED'}")
     return ", ".join(words)
 
 
@@ -92,7 +92,7 @@ def cells(row, weir):
     per_million = f"{row.median('cpu_s') / row.packets * 1e6:.3f}" if row.packets else ""
     lost = f"{row.median('lost'):.1%}" if row.show_lost else ""
     found = ratios(row, weir)
-    beside = ["", "", ""] if row is weir else [f"{found['cpu']:.2f}", f"{found['wall']:.2f}", aim_text(row, found)]
+    beside = ["", "", ""] if row is weir else [f"{found["cpu"]:.3f}", f"{found['wall']:.2f}", aim_text(row, found)]
     return [row.tool, f"{row.median('cpu_s'):.3f}", f"{row.median('wall_s'):.3f}", per_million, lost, *beside]
 
 
