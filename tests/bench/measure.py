@@ -92,7 +92,7 @@ def cells(row, weir):
     per_million = f"{row.median('cpu_s') / row.packets * 1e6:.3f}" if row.packets else ""
     lost = f"{row.median('lost'):.1%}" if row.show_lost else ""
     found = ratios(row, weir)
-    beside = ["", "", ""] if row is weir else [f"{found["cpu"]:.3f}", f"{found['wall']:.2f}", aim_text(row, found)]
+    beside = ["", "", ""] if row is weir else [f"{found['cpu']:.3f}", f"{found['wall']:.3f}", aim_text(row, found)]
     return [row.tool, f"{row.median('cpu_s'):.3f}", f"{row.median('wall_s'):.3f}", per_million, lost, *beside]
 
 
