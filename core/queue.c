@@ -117,6 +117,8 @@ bool weir_ring_push(struct weir_ring *ring, const struct weir_packet *packet)
 
 void weir_ring_mark(struct weir_ring *ring, int64_t mark_ns, bool done)
 {
+	/* INT64_MAX is kept for the end: a packet can claim to be of that time. */
+	mark_ns = MIN(mark_ns, INT64_MAX - 1);
 	if (mark_ns > ring->mark_ns)
 		__atomic_store_n(&ring->mark_ns, mark_ns, __ATOMIC_RELEASE);
 	if (done)

@@ -184,3 +184,21 @@ Test(queue, a_sleeper_is_woken_once)
 	cr_assert_eq(take(&merge, packets, 0), 1);
 	free_merge(&merge);
 }
+
+Test(queue, a_mark_at_the_end_of_time_is_not_the_end)
+{
+	struct weir_ring *ring = ring_new();
+	struct weir_packet packets[WEIR_BATCH];
+	struct weir_merge merge;
+
+	merge_of(&merge, &ring, 1, INT64_MAX);
+	push(ring, INT64_MAX, 1);
+	weir_ring_mark(ring, INT64_MAX, false);
+	cr_assert_eq(take(&merge, packets, 0), 1);
+	cr_assert_eq(take(&merge, packets, 0), 0);
+	push(ring, INT64_MAX, 1);
+	weir_ring_mark(ring, INT64_MAX, true);
+	cr_assert_eq(take(&merge, packets, 0), 1);
+	cr_assert_eq(take(&merge, packets, 0), WEIR_END);
+	free_merge(&merge);
+}
