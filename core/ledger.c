@@ -32,18 +32,35 @@ static void add_count(struct weir_count *sum, const struct weir_count *at)
 	add(&sum->wire, &at->wire);
 }
 
-static void add_row(struct weir_row *sum, const struct weir_row *row, const struct weir_node *node)
+static void add_left(struct weir_row *sum, const struct weir_row *row, const struct weir_node *node)
 {
-	/* What left first: a packet on its way is then seen as held, never as left before it came.
-	 */
 	for (unsigned i = 0; i < node->n_outputs; i++)
 		add_count(&sum->out[i], &row->out[i]);
 	add(&sum->absorbed, &row->absorbed);
+}
+
+static void add_came(struct weir_row *sum, const struct weir_row *row, const struct weir_node *node)
+{
 	add_count(&sum->in, &row->in);
 	add(&sum->made, &row->made);
 	for (unsigned i = 0; i < node->n_counters; i++) {
 		add(&sum->counters[i], &row->counters[i]);
 		sum->counter_set[i] |= __atomic_load_n(&row->counter_set[i], __ATOMIC_RELAXED);
+	}
+}
+
+/* What left first, in all lanes, since packets come into a queue in one and leave in another: one
+ * on its way is then seen as held, never as left before it came. */
+static void copy_rows(struct weir_ledger_node *entry, const struct weir_row *rows)
+{
+	for (unsigned i = 0; i <= entry->n_lanes; i++) {
+		weir_row_init(&entry->lanes[i], entry->node);
+		add_left(&entry->lanes[i], &rows[i], entry->node);
+	}
+	for (unsigned i = 0; i <= entry->n_lanes; i++) {
+		add_came(&entry->lanes[i], &rows[i], entry->node);
+		add_left(&entry->total, &entry->lanes[i], entry->node);
+		add_came(&entry->total, &entry->lanes[i], entry->node);
 	}
 }
 
@@ -94,11 +111,7 @@ struct weir_ledger *weir_ledger_new(const struct weir_graph *graph, struct weir_
 		entry->n_lanes = n_lanes[n];
 		entry->lanes = g_new0(struct weir_row, entry->n_lanes + 1);
 		weir_row_init(&entry->total, entry->node);
-		for (unsigned i = 0; i <= entry->n_lanes; i++) {
-			weir_row_init(&entry->lanes[i], entry->node);
-			add_row(&entry->lanes[i], &rows[n][i], entry->node);
-			add_row(&entry->total, &entry->lanes[i], entry->node);
-		}
+		copy_rows(entry, rows[n]);
 		if (entry->node->plugin->kind != WEIR_SOURCE)
 			entry->held = (int64_t)(entry->total.in.packets + entry->total.made -
 						entry->total.absorbed - packets_out(entry));
