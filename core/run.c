@@ -27,6 +27,7 @@ struct run {
 	GMainLoop *loop;
 	GArray *sources; /* guint, of the main loop */
 	int64_t start_us, end_us;
+	bool told_to_stop; /* by a signal */
 };
 
 /* ---- What lanes and plugins tell ---- */
@@ -183,8 +184,8 @@ static gboolean on_stop_signal(gpointer user)
 {
 	struct run *run = user;
 
-	set_stop(run,
-		 weir_context_stop(run->context) == WEIR_RUNNING ? WEIR_STOPPING : WEIR_ABANDONED);
+	set_stop(run, run->told_to_stop ? WEIR_ABANDONED : WEIR_STOPPING);
+	run->told_to_stop = true;
 	return G_SOURCE_CONTINUE;
 }
 
