@@ -165,10 +165,8 @@ static void tick_post(struct weir_post *post, const struct weir_now *now, unsign
 		post->wake_ns = INT64_MAX;
 		why |= WEIR_TICK_TIME;
 	}
-	if (!why || !post->plugin->tick)
-		return;
-	post->plugin->tick(&post->seat.self, now, why);
-	weir_post_publish(post);
+	if (why)
+		weir_post_tick(post, now, why);
 }
 
 /* Upstream first, and what a tick emits runs on at once. */
@@ -187,6 +185,7 @@ static void tick(struct weir_lane *lane, unsigned why)
 		weir_post_run(lane->posts->pdata[i]);
 		tick_post(lane->posts->pdata[i], &now, why);
 	}
+	weir_arena_reset(&lane->arena);
 }
 
 static void witness(struct weir_lane *lane)

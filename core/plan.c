@@ -370,8 +370,9 @@ bool weir_plan_shares(const struct weir_domain *domain, const struct weir_node *
 		for (unsigned n = 0; !here && n < domain->nodes->len; n++)
 			here = ((struct weir_instance *)domain->nodes->pdata[n])->node ==
 			       edge->from;
+		/* Who emits may do so twice, or from memory that it reads again. */
 		if (here && (edge->from->out[edge->output]->len > 1 ||
-			     weir_plan_shares(domain, edge->from)))
+			     edge->from->plugin->transform || weir_plan_shares(domain, edge->from)))
 			return true;
 	}
 	return false;

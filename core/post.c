@@ -47,6 +47,22 @@ void weir_post_ready(struct weir_post *post)
 
 /* ---- Handing over ---- */
 
+/* What a post has handed out is used up, so that it may be called again: its packets lie in memory
+ * of its own, or their descriptors in its inbox. */
+static void use_up(struct weir_post *post)
+{
+	for (unsigned o = 0; o < post->n_outlets; o++) {
+		for (unsigned i = 0; i < post->outlets[o].n; i++) {
+			struct weir_post *to = post->outlets[o].to[i];
+
+			if (to->in.n == 0)
+				continue;
+			weir_post_run(to);
+			use_up(to);
+		}
+	}
+}
+
 static void accept(struct weir_post *post, struct weir_packet *packets, unsigned n, bool keep)
 {
 	struct weir_inbox *in = &post->in;
@@ -56,8 +72,10 @@ static void accept(struct weir_post *post, struct weir_packet *packets, unsigned
 		in->n = n;
 		return;
 	}
-	if (in->n + n > in->capacity)
+	if (in->n + n > in->capacity) {
 		weir_post_run(post);
+		use_up(post);
+	}
 	if (in->packets != in->own) {
 		memcpy(in->own, in->packets, in->n * sizeof(*in->own));
 		in->packets = in->own;
@@ -201,6 +219,8 @@ static void run_batch(struct weir_post *post, struct weir_packet *packets, unsig
 
 	weir_row_count(&post->seat.row->in, &count);
 	if (post->plugin->transform) {
+		post->first_order = packets[0].order;
+		post->last_order = packets[n - 1].order;
 		post->plugin->transform(&post->seat.self, packets, n);
 		weir_post_publish(post);
 		return;
@@ -222,8 +242,21 @@ void weir_post_run(struct weir_post *post)
 		restore_order(&in);
 	post->in.n = 0;
 	post->in.packets = post->in.own;
-	for (unsigned i = 0; i < in.n; i += WEIR_BATCH)
+	for (unsigned i = 0; i < in.n; i += WEIR_BATCH) {
+		if (i)
+			use_up(post);
 		run_batch(post, in.packets + i, MIN(WEIR_BATCH, in.n - i));
+	}
+}
+
+void weir_post_tick(struct weir_post *post, const struct weir_now *now, unsigned why)
+{
+	if (!post->plugin->tick)
+		return;
+	use_up(post);
+	post->first_order = post->last_order = 0;
+	post->plugin->tick(&post->seat.self, now, why);
+	weir_post_publish(post);
 }
 
 void weir_post_emit(struct weir_post *post, unsigned output, const struct weir_packet *packet)
@@ -232,6 +265,10 @@ void weir_post_emit(struct weir_post *post, unsigned output, const struct weir_p
 	struct weir_outlet *outlet = &post->outlets[output];
 
 	copy.verdict = 0;
+	/* What was held, or made, has a position of another batch, or none: it stays behind what
+	 * was emitted before it. */
+	copy.order = CLAMP(copy.order, post->first_order, MAX(post->first_order, post->last_order));
+	post->first_order = copy.order;
 	outlet->emitted.packets++;
 	outlet->emitted.captured += copy.caplen;
 	outlet->emitted.wire += copy.wirelen;

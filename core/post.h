@@ -33,7 +33,7 @@ struct weir_post {
 	unsigned n_outlets;
 	bool shared;     /* another branch can see the bytes of packets here */
 	int64_t wake_ns; /* stream time for which tick() was asked; INT64_MAX: none */
-	bool complained; /* about a verdict that is no output */
+	uint16_t first_order, last_order; /* that packets may have which are emitted now */
 };
 
 /* zero-filled state of the plugin, an inbox, no outlets yet. */
@@ -49,6 +49,8 @@ void weir_post_ready(struct weir_post *post);
 void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsigned n);
 /* Runs what is in the inbox. */
 void weir_post_run(struct weir_post *post);
+/* Calls tick(), if it has one; what it emits is in the inboxes behind it. */
+void weir_post_tick(struct weir_post *post, const struct weir_now *now, unsigned why);
 /* Copies one descriptor to the consumers of an output. */
 void weir_post_emit(struct weir_post *post, unsigned output, const struct weir_packet *packet);
 /* Puts what was emitted into the row. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What core promises of every run, on sources and sinks made for tests."""
 import os, signal, time
-from weirtest import BUILD, SANITIZED, Run, main, weir
+from weirtest import BUILD, SANITIZED, Run, main, tempdir, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 MANY = 100_000 if SANITIZED else 1_000_000
@@ -138,6 +138,16 @@ def test_a_second_signal_abandons_what_is_queued():
     assert run.report["lost"] == out(run, "queue:1", "abandoned") + out(run, "queue:1", "full") > 0
 
 
+def test_the_first_signal_abandons_nothing_though_the_run_is_ending_already():
+    run = Run(*PLUGINS, "--duration", "100ms", "-e",
+              "numbers count=1000000000 bytes=1000 -> queue 1MiB -> check-order delay=200ms")
+    run.wait_for("running")
+    time.sleep(0.3)  # the duration is over, and the queue is full for longer
+    run.stop()
+    assert run.status == 0 and run.report["balanced"] is True, run.stderr
+    assert out(run, "queue:1", "abandoned") == 0 and out(run, "check-order:1", "seen") > 0, run.stderr
+
+
 def test_standard_output_carries_nothing():
     assert weir(*PLUGINS, "-e", "numbers count=10 -> check-order").stdout == b""
 
@@ -155,6 +165,77 @@ def test_one_packet_twice_is_warned_about():
     run = weir(*PLUGINS, "-e", "a = numbers count=10\ns = check-order\na -> s\na -> snaplen 60 -> s")
     assert "can reach s 2 times" in run.stderr, run.stderr
     assert out(run, "s", "seen") == 20
+
+
+def payloads(path):
+    """Each packet's bytes, of a classic little-endian file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, found = 24, []
+    while at < len(data):
+        size = int.from_bytes(data[at + 8:at + 12], "little")
+        found.append(data[at + 16:at + 16 + size])
+        at += 16 + size
+    return found
+
+
+def test_what_is_emitted_is_neither_overwritten_nor_lost():
+    """More than an inbox holds, through a stage that hands descriptors on without copying them."""
+    path = os.path.join(tempdir(), "out.pcap")
+    weir(*PLUGINS, "-e", f"numbers count=256 -> burst -> snaplen 1000 -> snaplen 999 -> pcap {path}")
+    sizes = [len(packet) for packet in payloads(path)]
+    assert sizes == [42 + i % 22 for i in range(700)], len(sizes)
+    for middle in ("snaplen 1000 -> hold", "burst", "hold -> hold -> snaplen 60"):
+        run = weir(*PLUGINS, "-e", f"numbers count=5000 -> burst -> {middle} -> check-order")
+        assert run.report["lost"] == 0
+
+
+def test_packets_that_are_held_come_later_whole_and_in_order():
+    for stages in ("hold", "hold -> hold", "hold -> snaplen 1000 -> hold", "scribble -> hold -> scribble"):
+        path = os.path.join(tempdir(), "out.pcap")
+        weir(*PLUGINS, "-e", f"numbers count=20000 gap=10us -> {stages} -> pcap {path}")
+        numbers = [int.from_bytes(packet[42:46], "little") for packet in payloads(path)]
+        assert numbers == list(range(20000)), stages
+
+
+def test_held_packets_join_others_in_the_order_they_were_emitted():
+    run = weir(*PLUGINS, "-e", """
+        keys = bpf 'ip[15] & 1 = 1'
+        join = snaplen 1000
+        numbers count=100000 gap=10us -> keys -> hold -> join -> check-order
+        keys.rest -> bpf 'ip[15] & 1 = 1' -> join""")
+    assert out(run, "join", "out") == 50000 and backwards(run, "check-order:1") == 0
+
+
+def test_who_changes_bytes_changes_them_for_no_other():
+    source = os.path.join(tempdir(), "in.pcap")
+    weir(*PLUGINS, "-e", f"numbers count=3000 -> pcap {source}")
+    plain = payloads(source)
+    for stages in ("", "-> queue 1MiB", "-> snaplen 1000", "-> hold"):
+        for between in ("", "-> hold"):
+            changed, kept = (os.path.join(tempdir(), name) for name in ("changed.pcap", "kept.pcap"))
+            weir(*PLUGINS, "-e", f"""
+                fork = snaplen 2000
+                pcap-replay {source} {stages} -> fork {between} -> scribble -> pcap {changed}
+                fork {between} -> pcap {kept}""")
+            assert payloads(kept) == plain, (stages, between)
+            assert payloads(changed) == [bytes(b ^ 255 for b in packet) for packet in plain], (stages, between)
+
+
+def test_a_run_ends_when_all_sinks_have_finished():
+    run = weir(*PLUGINS, "-e", """
+        a = numbers count=1000000000
+        a -> finisher after=1000
+        a -> queue 1MiB -> finisher after=50000""")
+    for sink, after in (("finisher:1", 1000), ("finisher:2", 50000)):
+        assert out(run, sink, "taken") == after and out(run, sink, "after-end") > 0
+    assert run.report["lost"] == 0
+
+
+def test_many_edges_into_one_node():
+    edges = "\n".join(f"a -> snaplen {60 + i} -> join" for i in range(50))
+    run = weir(*PLUGINS, "-e", f"a = numbers count=10000\njoin = snaplen 50\n{edges}\njoin -> check-order")
+    assert out(run, "join", "out") == 500000 and backwards(run, "check-order:1") == 0
 
 
 main()
