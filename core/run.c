@@ -254,6 +254,15 @@ static void start_timers(struct run *run)
 			    g_timeout_add(milliseconds(run->options->duration_ns), stop_once, run));
 }
 
+/* What the run ends with shall not depend on a signal that comes after its end. */
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
 static void remove_sources(struct run *run)
 {
 	for (unsigned i = 0; i < run->sources->len; i++) {
@@ -439,6 +448,7 @@ static int run_to_the_end(struct run *run)
 
 static void free_run(struct run *run)
 {
+	block_signals();
 	remove_sources(run);
 	while (g_main_context_iteration(NULL,
 					FALSE)) /* what lanes have asked for while they ended */
@@ -481,9 +491,12 @@ int weir_run(const struct weir_graph *graph, const struct weir_run_options *opti
 {
 	struct run run = {.graph = graph, .options = options};
 	const struct weir_listener listener = {on_log, on_event, on_ending, on_lane_ended, &run};
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
 	int status = WEIR_EXIT_USAGE;
 
-	signal(SIGPIPE, SIG_IGN);
+	/* Until lanes run there is nothing to reopen or to show, but nothing to die of either. */
+	for (unsigned i = 0; i < G_N_ELEMENTS(ignored); i++)
+		signal(ignored[i], SIG_IGN);
 	run.context = weir_context_new(errors, &listener);
 	run.loop = g_main_loop_new(NULL, FALSE);
 	run.sources = g_array_new(FALSE, FALSE, sizeof(guint));

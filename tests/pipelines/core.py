@@ -148,6 +148,18 @@ def test_the_first_signal_abandons_nothing_though_the_run_is_ending_already():
     assert out(run, "queue:1", "abandoned") == 0 and out(run, "check-order:1", "seen") > 0, run.stderr
 
 
+def test_signals_at_the_very_end_do_not_change_the_exit_status():
+    for _ in range(20):
+        run = Run(*PLUGINS, "-e", "numbers count=1000000000 -> check-order")
+        run.wait_for("running")
+        run.process.send_signal(signal.SIGTERM)
+        while run.process.poll() is None and not os.path.exists(run.report_path):
+            pass
+        while run.process.poll() is None:
+            run.process.send_signal(signal.SIGTERM)
+        assert run.status == 0, run.status
+
+
 def test_standard_output_carries_nothing():
     assert weir(*PLUGINS, "-e", "numbers count=10 -> check-order").stdout == b""
 

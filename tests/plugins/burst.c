@@ -21,7 +21,7 @@ static void burst_transform(struct weir_self *self, struct weir_packet *packets,
 		memcpy(lane->bytes[i], packet.data, 42);
 		packet.data = lane->bytes[i];
 		packet.caplen = packet.wirelen = 42 + i % 22;
-		packet.ts_ns += i;
+		packet.ts_ns += packet.ts_ns < INT64_MAX - i ? i : 0;
 		weir_emit(self, 0, &packet);
 	}
 	weir_made(self, COPIES);

@@ -28,6 +28,12 @@ static void free_list(struct held **list)
 	}
 }
 
+/* Time stands still at its end. */
+static int64_t due_ns(const struct held *held)
+{
+	return held->packet.ts_ns > INT64_MAX - HOLD_NS ? INT64_MAX : held->packet.ts_ns + HOLD_NS;
+}
+
 static void hold_transform(struct weir_self *self, struct weir_packet *packets, unsigned n)
 {
 	struct lane *lane = self->lane;
@@ -48,7 +54,7 @@ static void hold_transform(struct weir_self *self, struct weir_packet *packets, 
 		lane->last = held;
 	}
 	if (lane->first)
-		weir_wake_at(self, lane->first->packet.ts_ns + HOLD_NS);
+		weir_wake_at(self, due_ns(lane->first));
 }
 
 static void hold_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
@@ -56,8 +62,7 @@ static void hold_tick(struct weir_self *self, const struct weir_now *now, unsign
 	struct lane *lane = self->lane;
 
 	free_list(&lane->emitted);
-	while (lane->first &&
-	       (why & WEIR_TICK_END || now->stream_ns >= lane->first->packet.ts_ns + HOLD_NS)) {
+	while (lane->first && (why & WEIR_TICK_END || now->stream_ns >= due_ns(lane->first))) {
 		struct held *held = lane->first;
 
 		lane->first = held->next;
@@ -66,7 +71,7 @@ static void hold_tick(struct weir_self *self, const struct weir_now *now, unsign
 		lane->emitted = held;
 	}
 	if (lane->first)
-		weir_wake_at(self, lane->first->packet.ts_ns + HOLD_NS);
+		weir_wake_at(self, due_ns(lane->first));
 }
 
 static void hold_lane_close(struct weir_self *self)
