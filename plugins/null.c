@@ -5,7 +5,7 @@
 static const struct weir_option options[] = {{NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct weir_output outcomes[] = {
-	{"discarded", WEIR_PASS, WEIR_PACKETS, "Counted, and gone."},
+	{"discarded", WEIR_PASS, WEIR_PACKETS, "counted, and gone"},
 	{NULL, 0, 0, NULL},
 };
 

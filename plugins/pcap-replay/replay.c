@@ -175,7 +175,7 @@ static const struct weir_option options[] = {
 	{"files", WEIR_INFILES, offsetof(struct config, files), NULL, NULL,
 	 "Capture files, folders, patterns such as 'day-*.pcap', FIFOs, or - for standard input."},
 	{"pace", WEIR_STRING, offsetof(struct config, pace), "max", NULL,
-	 "Max, original, x2 (twice as fast as original), or a rate such as 500kpps or 1Gbps."},
+	 "max, original, x2 (twice as fast as original), or a rate such as 500kpps or 1Gbps."},
 	{"loop", WEIR_NUMBER, offsetof(struct config, loop), "1", "0..1000000000",
 	 "How often all of it is read, with times that move on; 0 is forever."},
 	{"limit", WEIR_NUMBER, offsetof(struct config, limit), "0", "0..1000000000000000",

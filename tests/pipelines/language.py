@@ -81,6 +81,9 @@ def test_words_of_plugins_read_alike():
         summary = re.match(r"  \S+ +(.*)", line)
         assert not summary or re.match(r"[a-z].*[^.]$", summary.group(1)), line
     for name in listed():
+        outputs = re.findall(r"^(?:Outputs|Outcomes|Counters)\n((?:  .*\n)+)", command("plugins", name).stdout, re.M)
+        for text in [line[28:] for lines in outputs for line in lines.splitlines()]:
+            assert re.match(r"(?![A-Z][a-z])[^.].*[^.]$", text.partition(" [")[0]), f"{name}: {text}"
         options = re.search(r"^Options\n(.*?)\n\n", command("plugins", name).stdout, re.M | re.S)
         lines = options.group(1).splitlines() if options else []
         helps = [line[28:] for line in lines if line[26:28] == "  "]

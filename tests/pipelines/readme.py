@@ -96,7 +96,7 @@ def test_defaults_that_capacity_reckons_with():
 
 
 def test_manual_pages():
-    """Without a complaint of groff, and with every option of the command."""
+    """Without a complaint of groff, and with every command, option and signal."""
     t.need_program("groff")
     manuals = sorted(glob.glob(os.path.join(t.TOP, "docs", "man", "*.[1-8]")))
     assert [os.path.basename(path) for path in manuals] == ["weir-language.7", "weir.1"]
@@ -108,6 +108,11 @@ def test_manual_pages():
     help_text = subprocess.run([t.WEIR, "run", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     options = set(re.findall(r"--[\w-]+", help_text)) - {"--help", "--execute"}
     assert len(options) >= 10 and all(option in text for option in options), options
+    commands = set(re.findall(r"^weir (\S+)", subprocess.run([t.WEIR, "help"], stdout=subprocess.PIPE, text=True).stdout, re.M))
+    assert len(commands) >= 6 and all(f"weir {command}" in text for command in commands), commands
+    signals = re.search(r"^\.SH SIGNALS\n(.*?)^\.SH", text, re.M | re.S).group(1)
+    for signal in ("INT", "TERM", "HUP", "USR1", "USR2"):
+        assert re.search(rf"\b{signal}\b", signals), signal
 
 
 t.main()
