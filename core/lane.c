@@ -415,6 +415,11 @@ bool weir_lane_start(struct weir_lane *lane, GError **error)
 	return true;
 }
 
+void weir_lane_skip(struct weir_lane *lane)
+{
+	mark_rings(lane, INT64_MAX, true);
+}
+
 void weir_lane_reopen(struct weir_lane *lane)
 {
 	__atomic_store_n(&lane->reopen, true, __ATOMIC_RELAXED);

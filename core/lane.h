@@ -32,6 +32,8 @@ unsigned weir_lane_n_posts(const struct weir_lane *lane);
 struct weir_post *weir_lane_nth_post(const struct weir_lane *lane, unsigned n);
 
 bool weir_lane_start(struct weir_lane *lane, GError **error);
+/* Instead of start, where the run fails: whoever waits for its packets shall not. */
+void weir_lane_skip(struct weir_lane *lane);
 /* HUP: tick() with WEIR_TICK_REOPEN soon. */
 void weir_lane_reopen(struct weir_lane *lane);
 bool weir_lane_ended(const struct weir_lane *lane);

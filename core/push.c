@@ -39,7 +39,7 @@ static void arrive(struct walk *walk, const struct weir_node *node)
 	struct weir_instance *instance = walk->plan->instances[node->index];
 	bool reduces = node->plugin->reduce != NULL;
 
-	for (unsigned o = 0; reduces && o < node->n_outputs; o++) {
+	for (unsigned o = 0; reduces && o < node->n_outputs && !walk->too_many; o++) {
 		struct weir_reduction *step;
 
 		if (node->out[o]->len == 0)
@@ -62,7 +62,7 @@ static void arrive(struct walk *walk, const struct weir_node *node)
 
 static void follow(struct walk *walk, const struct weir_node *node, unsigned output)
 {
-	for (unsigned i = 0; i < node->out[output]->len; i++)
+	for (unsigned i = 0; i < node->out[output]->len && !walk->too_many; i++)
 		arrive(walk, ((struct weir_edge *)node->out[output]->pdata[i])->to);
 }
 
@@ -82,7 +82,7 @@ struct weir_push *weir_push_new(const struct weir_plan *plan, const struct weir_
 	for (unsigned o = 0; o < domain->head->node->n_outputs; o++)
 		follow(&walk, domain->head->node, o);
 	if (walk.everything)
-		push->why_not = g_strdup_printf("%s wants every packet whole", walk.everything);
+		push->why_not = g_strdup_printf("%s must see every packet", walk.everything);
 	else if (walk.too_many)
 		push->why_not = g_strdup_printf("there are more than %u paths", MAX_PATHS);
 	else

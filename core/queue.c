@@ -258,6 +258,8 @@ bool weir_queue_waits(struct weir_self *self)
 /* False: there is no room, and no use in waiting for it. */
 static bool push(struct weir_self *self, struct weir_ring *ring, const struct weir_packet *packet)
 {
+	if (packet->caplen > RECORD_MAX - sizeof(struct record))
+		return false;
 	while (!weir_ring_push(ring, packet)) {
 		weir_ring_await_room(ring);
 		if (weir_ring_push(ring, packet))

@@ -144,12 +144,14 @@ static void view_text(struct run *run, const struct weir_report *report)
 	weir_report_print(report, stderr);
 }
 
-static void warn_unwritten(const char *path, const char *text)
+static bool write_view(const char *path, const char *text)
 {
 	g_autoptr(GError) error = NULL;
 
-	if (!weir_report_write(path, text, &error))
-		fprintf(stderr, "weir: warning: %s\n", error->message);
+	if (weir_report_write(path, text, &error))
+		return true;
+	fprintf(stderr, "weir: warning: %s\n", error->message);
+	return false;
 }
 
 static void view_interval(struct run *run, const struct weir_report *report)
@@ -158,7 +160,7 @@ static void view_interval(struct run *run, const struct weir_report *report)
 
 	weir_journal_interval(run->journal, report);
 	if (metrics)
-		warn_unwritten(run->options->metrics, metrics);
+		write_view(run->options->metrics, metrics);
 }
 
 static void view_stats(struct run *run, const struct weir_report *report)
@@ -175,7 +177,9 @@ static void view_report(struct run *run, const struct weir_report *report)
 {
 	g_autofree char *json = weir_report_json(report);
 
-	warn_unwritten(run->options->report, json);
+	/* The report is the proof of the run: without it the run has failed. */
+	if (!write_view(run->options->report, json))
+		__atomic_store_n(&run->context->failed, true, __ATOMIC_RELAXED);
 }
 
 /* ---- Signals and timers ---- */
@@ -238,9 +242,15 @@ static void listen_to_signals(struct run *run)
 	keep_source(run, g_unix_signal_add(SIGUSR2, on_reload_signal, run));
 }
 
-static guint milliseconds(int64_t ns)
+static void add_timer(struct run *run, int64_t ns, GSourceFunc callback)
 {
-	return (guint)CLAMP(ns / 1000000, 1, G_MAXUINT);
+	int64_t ms = MAX(ns / 1000000, 1);
+
+	if (ms <= G_MAXUINT)
+		keep_source(run, g_timeout_add((guint)ms, callback, run));
+	else /* 49 days */
+		keep_source(run,
+			    g_timeout_add_seconds((guint)MIN(ms / 1000, G_MAXUINT), callback, run));
 }
 
 static void start_timers(struct run *run)
@@ -248,10 +258,9 @@ static void start_timers(struct run *run)
 	int64_t interval_ns = run->options->stats_ns ? run->options->stats_ns : DEFAULT_INTERVAL_NS;
 
 	if (run->journal || run->options->metrics || run->stats)
-		keep_source(run, g_timeout_add(milliseconds(interval_ns), on_interval, run));
+		add_timer(run, interval_ns, on_interval);
 	if (run->options->duration_ns)
-		keep_source(run,
-			    g_timeout_add(milliseconds(run->options->duration_ns), stop_once, run));
+		add_timer(run, run->options->duration_ns, stop_once);
 }
 
 /* What the run ends with shall not depend on a signal that comes after its end. */
@@ -358,6 +367,8 @@ static bool start_lanes(struct run *run)
 			continue;
 		weir_errors_add(run->context->errors, (struct weir_position){0}, "%s",
 				error->message);
+		for (unsigned i = 0; i <= l; i++)
+			weir_lane_skip(run->lanes->pdata[i]);
 		return false;
 	}
 	return true;

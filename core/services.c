@@ -144,6 +144,7 @@ unsigned weir_interfaces_upstream(struct weir_self *self, uint16_t *ret_ids, uns
 
 void weir_emit(struct weir_self *self, unsigned output, const struct weir_packet *packet)
 {
+	g_assert(output < weir_seat_of(self)->instance->node->n_outputs);
 	weir_post_emit(post_of(self), output, packet);
 }
 

@@ -42,7 +42,7 @@ extern "C" {
 struct weir_packet {
 	const uint8_t *data; /* borrowed and read-only: to change bytes see weir_writable() */
 	int64_t ts_ns;       /* nanoseconds since the Unix epoch, UTC */
-	uint32_t caplen;     /* bytes at data */
+	uint32_t caplen;     /* bytes at data, at most 262,144 */
 	uint32_t wirelen;    /* bytes on the wire; never below caplen */
 	uint32_t flow;       /* symmetric flow hash; 0: not computed yet, see weir_flow() */
 	uint32_t key;     /* outer key that a decapsulating stage took off (VNI, TEID); 0: none */
@@ -139,11 +139,12 @@ struct weir_output {
 };
 
 /*
- * A number that only the plugin knows.  With a role it is a term of the equation that proves the
- * node: a source   sum of the packet terms = packets out;    sum of the byte terms = 0 a sink sum
- * of the packet terms = its outcome 0;  sum of the byte terms = 0 Terms must come from outside the
- * data path: kernel statistics, file sizes, sequence numbers.  A role that no counter of the table
- * has is not checked.
+ * A number that only the plugin knows.  With a role it is a term of an equation that proves the
+ * node.  The packet terms of a source sum up to the packets it sent on, those of a sink to its
+ * outcome 0.  The byte terms of either sum up to 0.
+ *
+ * Terms must come from outside the data path: kernel statistics, file sizes, sequence numbers.  An
+ * equation of which the table has no term is not checked.
  */
 enum {
 	WEIR_INFO = 0,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What core promises of every run, on sources and sinks made for tests."""
-import os, signal, time
-from weirtest import BUILD, SANITIZED, Run, main, tempdir, weir
+import os, signal, subprocess, time
+from weirtest import BUILD, WEIR, SANITIZED, Run, main, tempdir, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 MANY = 100_000 if SANITIZED else 1_000_000
@@ -171,6 +171,25 @@ def test_lanes_that_do_not_fit_are_refused_with_what_would():
     ):
         run = weir(*PLUGINS, "-e", text, expect=2)
         assert all(word in run.stderr for word in words), run.stderr
+
+
+def test_a_lane_that_cannot_start_fails_the_run_at_once():
+    for threads in range(3, 7):
+        user = ("setpriv", "--reuid", str(55000 + threads), "--clear-groups", "prlimit", f"--nproc={threads}")
+        run = Run(*PLUGINS, "-e", "numbers count=1000 -> queue 1MiB -> check-order", prefix=user, report=False).wait()
+        assert run.status == (1 if "cannot start the thread" in run.stderr else 0), run.stderr
+
+
+def test_a_report_that_cannot_be_written_is_a_failure():
+    run = Run(*PLUGINS, "-e", "numbers count=10 -> check-order", "--report", "/dev/full", report=False).wait()
+    assert run.status == 1 and "/dev/full" in run.stderr, run.stderr
+
+
+def test_many_paths_are_given_up_at_once():
+    chain = ["a0 = afpacket lo"] + [f"a{i} = bpf ip" for i in range(1, 60)]
+    edges = ["a0 -> a1"] + [f"a{i}.match -> a{i + 1}\na{i}.rest -> a{i + 1}" for i in range(1, 59)] + ["a59 -> null"]
+    done = subprocess.run([WEIR, "plan", "-e", "\n".join(chain + edges)], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and "more than 64 paths" in done.stdout, done.stdout
 
 
 def test_one_packet_twice_is_warned_about():
