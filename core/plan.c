@@ -156,8 +156,9 @@ static void check_mixed(const struct weir_domain *domain, struct weir_errors *er
 				node->name);
 }
 
-static unsigned producing_lanes(const struct weir_plan *plan, const struct weir_instance *instance,
-				uint32_t *ret_split, const struct weir_domain **ret_domain)
+unsigned weir_plan_producing_lanes(const struct weir_plan *plan,
+				   const struct weir_instance *instance, uint32_t *ret_split,
+				   const struct weir_domain **ret_domain)
 {
 	unsigned lanes = 0, domains = 0;
 
@@ -226,7 +227,7 @@ static void check_lanes(struct weir_plan *plan, struct weir_instance *instance,
 {
 	const struct weir_domain *domain = NULL;
 	uint32_t split;
-	unsigned lanes = producing_lanes(plan, instance, &split, &domain);
+	unsigned lanes = weir_plan_producing_lanes(plan, instance, &split, &domain);
 	uint32_t need = is_queue(instance->node) ? WEIR_LANES_ANY
 						 : weir_instance_affinity(instance);
 

@@ -35,6 +35,12 @@ struct weir_plan *weir_plan_new(const struct weir_graph *graph, struct weir_cont
 void weir_plan_close(struct weir_plan *plan); /* takes NULL */
 void weir_plan_free(struct weir_plan *plan);  /* takes NULL */
 
+/* Lanes that run the node, apart from those it is the head of; how they split packets, and the last
+ * of their domains. */
+unsigned weir_plan_producing_lanes(const struct weir_plan *plan,
+				   const struct weir_instance *instance, uint32_t *ret_split,
+				   const struct weir_domain **ret_domain);
+
 /* Whether bytes of packets at that node can be seen by another branch of the domain. */
 bool weir_plan_shares(const struct weir_domain *domain, const struct weir_node *node);
 

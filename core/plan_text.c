@@ -31,20 +31,6 @@ static unsigned count_lanes(const struct weir_plan *plan)
 	return n;
 }
 
-/* Lanes that run the node, apart from those it is the head of. */
-static unsigned producing_lanes(const struct weir_plan *plan, const struct weir_instance *instance)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < plan->domains->len; i++) {
-		const struct weir_domain *domain = plan->domains->pdata[i];
-
-		if (g_ptr_array_find(domain->nodes, instance, NULL))
-			n += domain->n_lanes;
-	}
-	return n;
-}
-
 /* ---- Lanes ---- */
 
 static const char *split_text(const struct weir_domain *domain)
@@ -180,6 +166,8 @@ static char *share_text(const struct weir_plan *plan, const struct weir_instance
 			uint64_t bytes)
 {
 	const struct weir_queue_config *queue = instance->node->config;
+	const struct weir_domain *feeder;
+	uint32_t split;
 	unsigned rings;
 
 	if (!is_queue(instance->node)) {
@@ -187,7 +175,7 @@ static char *share_text(const struct weir_plan *plan, const struct weir_instance
 
 		return g_strdup_printf("%s a lane", share);
 	}
-	rings = producing_lanes(plan, instance) * (unsigned)queue->lanes;
+	rings = weir_plan_producing_lanes(plan, instance, &split, &feeder) * (unsigned)queue->lanes;
 	g_autofree char *share = weir_human_bytes(bytes / MAX(rings, 1));
 
 	return g_strdup_printf("%s for each of %u rings", share, rings);

@@ -285,17 +285,16 @@ static void remove_sources(struct run *run)
 
 /* ---- Opening ---- */
 
-static bool call(struct run *run, struct weir_instance *instance,
-		 bool (*callback)(struct weir_self *))
+static bool call(struct run *run, struct weir_seat *seat, bool (*callback)(struct weir_self *))
 {
 	struct weir_errors *errors = run->context->errors;
 	unsigned before = errors->messages->len;
 
-	if (!callback || callback(&instance->seat.self))
+	if (!callback || callback(&seat->self))
 		return errors->messages->len == before;
 	if (errors->messages->len == before)
-		weir_errors_add(errors, instance->node->where, "%s cannot be opened",
-				instance->node->name);
+		weir_errors_add(errors, seat->instance->node->where, "%s cannot be opened",
+				seat->self.name);
 	return false;
 }
 
@@ -309,7 +308,7 @@ static bool open_nodes(struct run *run)
 			struct weir_instance *instance = run->plan->instances[i];
 
 			if ((instance->node->plugin->kind == WEIR_SOURCE) == sources)
-				ok &= call(run, instance, instance->node->plugin->open);
+				ok &= call(run, &instance->seat, instance->node->plugin->open);
 		}
 	}
 	return ok;
@@ -324,24 +323,24 @@ static void push_down(struct run *run)
 		weir_journal_event(run->journal, NULL, -1, "pushdown", lines->pdata[i]);
 }
 
-static bool open_lanes(struct run *run)
+static bool open_lane(struct run *run, struct weir_lane *lane)
 {
-	struct weir_errors *errors = run->context->errors;
 	bool ok = true;
 
-	for (unsigned l = 0; l < run->lanes->len && ok; l++) {
-		for (unsigned i = 0; i < weir_lane_n_posts(run->lanes->pdata[l]) && ok; i++) {
-			struct weir_post *post = weir_lane_nth_post(run->lanes->pdata[l], i);
+	for (unsigned i = 0; i < weir_lane_n_posts(lane) && ok; i++) {
+		struct weir_post *post = weir_lane_nth_post(lane, i);
 
-			if (post->plugin->lane_open && !post->plugin->lane_open(&post->seat.self)) {
-				ok = false;
-				if (errors->messages->len == 0)
-					weir_errors_add(errors, post->seat.instance->node->where,
-							"%s cannot be opened",
-							post->seat.self.name);
-			}
-		}
+		ok = call(run, &post->seat, post->plugin->lane_open);
 	}
+	return ok;
+}
+
+static bool open_lanes(struct run *run)
+{
+	bool ok = true;
+
+	for (unsigned l = 0; l < run->lanes->len && ok; l++)
+		ok = open_lane(run, run->lanes->pdata[l]);
 	return ok;
 }
 
@@ -353,7 +352,7 @@ static bool start_nodes(struct run *run)
 	for (unsigned i = run->graph->nodes->len; i-- > 0 && ok;) {
 		struct weir_instance *instance = run->plan->instances[i];
 
-		ok = call(run, instance, instance->node->plugin->start);
+		ok = call(run, &instance->seat, instance->node->plugin->start);
 	}
 	return ok;
 }
@@ -449,7 +448,8 @@ static int run_to_the_end(struct run *run)
 		set_stop(run, WEIR_ABANDONED);
 	} else {
 		if (!run->options->quiet)
-			fprintf(stderr, "weir: running, %u lanes\n", run->lanes->len);
+			fprintf(stderr, "weir: running, %u lane%s\n", run->lanes->len,
+				run->lanes->len == 1 ? "" : "s");
 		g_main_loop_run(run->loop);
 	}
 	close_all(run);
