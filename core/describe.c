@@ -139,10 +139,12 @@ char *weir_describe_plugin(struct weir_loader *loader, const char *name, GError 
 	if (text)
 		return text;
 	names = weir_loader_names(loader);
-	suggestion = why->code == WEIR_LOADER_NOT_FOUND
-			     ? weir_suggestion(name, (const char *const *)names)
-			     : g_strdup("");
-	g_set_error(error, why->domain, why->code, "%s%s", why->message, suggestion);
+	if (why->code == WEIR_LOADER_NOT_FOUND)
+		suggestion = weir_nearest(name, (const char *const *)names)
+				     ? weir_suggestion(name, (const char *const *)names)
+				     : weir_loader_where(loader);
+	g_set_error(error, why->domain, why->code, "%s%s", why->message,
+		    suggestion ? suggestion : "");
 	return NULL;
 }
 

@@ -1,6 +1,8 @@
 /* json.c: members of JSON objects, and an object as text. */
 #include "json.h"
 
+#include <stdbool.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 char *weir_time_text(int64_t unix_us)
@@ -51,6 +53,27 @@ void weir_json_set_machine(JsonObject *object)
 	weir_json_set_text(object, "kernel", machine.release);
 }
 
+/* JSON-GLib fills an empty object with the blanks of its indentation. */
+static void close_empty_objects(char *text)
+{
+	bool quoted = false;
+	char *to = text;
+
+	for (const char *at = text; *at; at++) {
+		size_t blanks;
+
+		if (quoted && *at == '\\')
+			*to++ = *at++;
+		else if (*at == '"')
+			quoted = !quoted;
+		*to++ = *at;
+		blanks = strspn(at + 1, " \n");
+		if (*at == '{' && !quoted && at[1 + blanks] == '}')
+			at += blanks;
+	}
+	*to = '\0';
+}
+
 char *weir_json_text(JsonObject *object, gboolean pretty)
 {
 	JsonNode *root = json_node_alloc();
@@ -60,5 +83,6 @@ char *weir_json_text(JsonObject *object, gboolean pretty)
 	json_object_unref(object);
 	text = json_to_string(root, pretty);
 	json_node_unref(root);
+	close_empty_objects(text);
 	return text;
 }

@@ -18,6 +18,7 @@ struct weir_count {
 struct weir_row {
 	struct weir_count in;
 	uint64_t made, absorbed;
+	uint64_t astray;        /* packets with a verdict that is none of its outputs: a fault */
 	struct weir_count *out; /* n_outputs */
 	uint64_t *counters;     /* n_counters */
 	bool *counter_set;      /* a counter that was never set is absent, not 0 */

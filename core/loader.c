@@ -108,6 +108,14 @@ void weir_loader_add(struct weir_loader *loader, const struct weir_plugin *plugi
 	g_hash_table_replace(loader->entries, g_strdup(plugin->name), entry);
 }
 
+char *weir_loader_where(const struct weir_loader *loader)
+{
+	g_autofree char *folders = g_strjoinv(", ", loader->path);
+
+	return g_strdup_printf("; plugins are looked for in %s: see weir plugins",
+			       *folders ? folders : "no folder");
+}
+
 /* ---- Files ---- */
 
 static char *find_file(const struct weir_loader *loader, const char *name)

@@ -23,6 +23,9 @@ char **weir_loader_default_path(const char *const *extra);
 /* A plugin that is part of the program: core's own, a test's. */
 void weir_loader_add(struct weir_loader *loader, const struct weir_plugin *plugin);
 
+/* Where plugins are looked for, as the end of a message that one is not there; g_free(). */
+char *weir_loader_where(const struct weir_loader *loader);
+
 /* NULL with an error, whose domain is WEIR_LOADER_ERROR and code says whether none was found or one
  * was refused. */
 const struct weir_plugin *weir_loader_find(struct weir_loader *loader, const char *name,

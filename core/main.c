@@ -162,6 +162,20 @@ static bool read_time(const char *option, const char *text, int64_t *ret_ns, GEr
 	return false;
 }
 
+/* A folder of the environment may be absent, as in PATH; one that is given here is meant. */
+static bool check_plugin_path(char *const *folders, GError **error)
+{
+	for (; folders && *folders; folders++) {
+		if (g_file_test(*folders, G_FILE_TEST_IS_DIR))
+			continue;
+		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+			    "--plugin-path %s: there is no such folder%s", *folders,
+			    strchr(*folders, ':') ? "; several are given one by one" : "");
+		return false;
+	}
+	return true;
+}
+
 static bool read_stdin(char **ret_text, GError **error)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -257,7 +271,8 @@ static bool parse(struct arguments *arguments, const struct command *command, in
 	g_option_context_add_main_entries(options, common, NULL);
 	if (!g_option_context_parse(options, argc, argv, error) ||
 	    !read_time("duration", arguments->duration, &run->duration_ns, error) ||
-	    !read_time("stats", arguments->stats, &run->stats_ns, error))
+	    !read_time("stats", arguments->stats, &run->stats_ns, error) ||
+	    !check_plugin_path(arguments->plugin_path, error))
 		return false;
 	run->strict = arguments->strict;
 	run->quiet = arguments->quiet;

@@ -76,8 +76,10 @@ static void add_lanes(GString *to, const struct weir_plan *plan)
 	int available = processors();
 	unsigned lanes = count_lanes(plan);
 
-	g_string_append_printf(to, "threads: %u for lanes and the main one; %d processor%s\n",
-			       lanes, available, available == 1 ? "" : "s");
+	g_string_append_printf(to,
+			       "threads: %u lane%s and the main thread, besides those of plugins; "
+			       "%d processor%s\n",
+			       lanes, lanes == 1 ? "" : "s", available, available == 1 ? "" : "s");
 	for (unsigned i = 0; i < plan->domains->len; i++)
 		add_domain(to, plan->domains->pdata[i]);
 }
@@ -173,9 +175,13 @@ static char *share_text(const struct weir_plan *plan, const struct weir_instance
 	if (!is_queue(instance->node)) {
 		g_autofree char *share = weir_human_bytes(bytes / MAX(instance->n_lanes, 1));
 
+		if (instance->n_lanes <= 1)
+			return g_strdup("in one lane");
 		return g_strdup_printf("%s a lane", share);
 	}
 	rings = weir_plan_producing_lanes(plan, instance, &split, &feeder) * (unsigned)queue->lanes;
+	if (rings == 1)
+		return g_strdup("in one ring");
 	g_autofree char *share = weir_human_bytes(bytes / MAX(rings, 1));
 
 	return g_strdup_printf("%s for each of %u rings", share, rings);

@@ -1,6 +1,8 @@
 /* post.c: verdicts into inboxes. */
 #include "post.h"
 
+#include "queue.h"
+
 #include <string.h>
 
 struct weir_post *weir_post_new(struct weir_instance *instance, struct weir_lane *lane)
@@ -132,11 +134,35 @@ static unsigned gather(const struct weir_packet *packets, unsigned n, unsigned v
 	return found;
 }
 
+/* What a faulty plugin has said of packets that therefore went nowhere. */
+static void count_astray(struct weir_post *post, unsigned n)
+{
+	if (n == 0)
+		return;
+	weir_row_add(&post->seat.row->astray, n);
+	weir_log(&post->seat.self, WEIR_WARN,
+		 "a fault of plugin '%s': a verdict that is none of its %u outputs",
+		 post->plugin->name, post->n_outlets);
+}
+
+static unsigned count_pending(const struct weir_post *post, const struct weir_packet *packets,
+			      unsigned n)
+{
+	unsigned pending = 0;
+
+	if (post->plugin->kind != WEIR_SINK && post->plugin != &weir_queue_plugin)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		pending += packets[i].verdict == WEIR_PENDING;
+	return pending;
+}
+
 void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsigned n)
 {
 	struct weir_packet moved[WEIR_BATCH];
 	struct weir_row *row = post->seat.row;
 	struct weir_count count;
+	unsigned left = n;
 
 	if (all_have(0, packets, n)) {
 		count = sum(packets, n);
@@ -144,7 +170,8 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 		deliver(post, 0, packets, n, true);
 		return;
 	}
-	if (all_have(WEIR_PENDING, packets, n))
+	left -= count_pending(post, packets, n);
+	if (left == 0)
 		return;
 	/* The default output comes last, since its packets are moved together in place. */
 	for (unsigned o = post->n_outlets; o-- > 0;) {
@@ -156,7 +183,9 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 		count = sum(to, found);
 		weir_row_count(&row->out[o], &count);
 		deliver(post, o, to, found, o == 0);
+		left -= found;
 	}
+	count_astray(post, left);
 }
 
 /* ---- Sinks ---- */
@@ -175,6 +204,7 @@ static void count_outcomes(struct weir_post *post, const struct weir_packet *pac
 {
 	struct weir_packet same[WEIR_BATCH];
 	struct weir_count count;
+	unsigned left = n;
 
 	if (all_have(WEIR_PENDING, packets, n))
 		return;
@@ -186,7 +216,9 @@ static void count_outcomes(struct weir_post *post, const struct weir_packet *pac
 	for (unsigned o = 0; o < post->n_outlets; o++) {
 		count = sum(same, gather(packets, n, o, same));
 		add_outcome(post, o, &count);
+		left -= (unsigned)count.packets;
 	}
+	count_astray(post, left - count_pending(post, packets, n));
 }
 
 /* ---- Running ---- */

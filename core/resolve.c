@@ -31,7 +31,8 @@ static struct weir_node *add_node(struct resolver *r, char *name, const struct w
 
 /* ---- Plugins ---- */
 
-static char *suggest_plugin(struct resolver *r, const char *word, bool with_names)
+/* The word that was meant, or where plugins are looked for. */
+static char *suggest_plugin(struct resolver *r, const struct weir_term *term, bool with_names)
 {
 	g_auto(GStrv) plugins = weir_loader_names(r->loader);
 	g_autoptr(GPtrArray) known = g_ptr_array_new();
@@ -46,7 +47,9 @@ static char *suggest_plugin(struct resolver *r, const char *word, bool with_name
 	for (char **plugin = plugins; *plugin; plugin++)
 		g_ptr_array_add(known, *plugin);
 	g_ptr_array_add(known, NULL);
-	return weir_suggestion(word, (const char *const *)known->pdata);
+	if (!term->output && !weir_nearest(term->name, (const char *const *)known->pdata))
+		return weir_loader_where(r->loader);
+	return weir_suggestion(term->name, (const char *const *)known->pdata);
 }
 
 /* in_flow: the word could be meant as a name as well. */
@@ -63,7 +66,7 @@ static const struct weir_plugin *find_plugin(struct resolver *r, const struct we
 		weir_errors_add(r->errors, term->where, "%s", error->message);
 		return NULL;
 	}
-	suggestion = suggest_plugin(r, term->name, in_flow);
+	suggestion = suggest_plugin(r, term, in_flow);
 	if (term->output)
 		weir_errors_add(r->errors, term->where, "there is no name '%s'%s", term->name,
 				suggestion);

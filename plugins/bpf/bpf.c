@@ -54,7 +54,8 @@ static const struct weir_option options[] = {
 	{"filter-file", WEIR_INFILE, offsetof(struct config, filter_file), "", NULL,
 	 "A file that holds the filter; # starts a comment."},
 	{"vlan", WEIR_CHOICE, offsetof(struct config, vlan), "exact", "exact|skip",
-	 "skip: the filter sees each packet without its VLAN tags."},
+	 "skip: the filter sees packets without their VLAN tags; exact: with them, and then `host` "
+	 "and `port` do not look behind a tag."},
 	{0},
 };
 

@@ -26,6 +26,16 @@ def test_packets_that_vanish_without_a_word_do_not_balance():
     assert words in run.stderr, run.stderr
 
 
+def test_a_verdict_that_is_no_output_is_named():
+    for text, node, count in (("wayward -> check-order", "wayward", 256),
+                              ("wayward verdict=255 -> check-order", "wayward", 256),  # only sinks may leave it open
+                              ("wayward-sink", "wayward-sink", 256)):
+        run = weir(*PLUGINS, "-e", f"numbers count={4 * count} -> {text}", expect=1, balanced=False)
+        words = f"{node}:1: plugin '{node}' gave {count} packets a verdict that is none of its 2 outputs"
+        assert words in run.report["problems"], run.report["problems"]
+        assert f"weir: warning: {node}:1: a fault of plugin '{node}': a verdict that is none" in run.stderr, run.stderr
+
+
 def test_two_lanes_become_one_in_order_of_time():
     run = weir(*PLUGINS, "-e", f"numbers count={MANY} lanes=2 -> queue 8MiB lanes=1 -> check-order")
     assert out(run, "check-order:1", "seen") == 2 * MANY and backwards(run, "check-order:1") == 0

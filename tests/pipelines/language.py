@@ -40,6 +40,23 @@ def test_run_refuses_before_anything_is_opened():
     assert os.listdir(folder) == [], os.listdir(folder)
 
 
+def test_what_is_not_found_says_where_was_looked():
+    folder = tempdir()
+    for said in (check("--plugin-path", folder, "-e", "pcap-replay x -> xyzzy"),
+                 command("plugins", "--plugin-path", folder, "xyzzy").stderr):
+        assert re.search(rf"'xyzzy'; plugins are looked for in {folder}, /\S+/plugins: see weir plugins\n", said), said
+    for missing, words in ((folder + "/none", ""), (WEIR, ""), (f"{folder}:{folder}", "; several are given one by one")):
+        for args in (["check", "-e", "pcap-replay x -> null"], ["plugins"]):
+            done = command(*args, "--plugin-path", missing)
+            assert done.returncode == 2 and f"--plugin-path {missing}: there is no such folder{words}\n" in done.stderr, done.stderr
+    check("-e", "pcap-replay x -> null", env={"WEIR_PLUGIN_PATH": folder + "/none"}, expect=0)
+
+
+def test_vlan_is_explained():
+    said = command("plugins", "bpf").stdout
+    assert re.search(r"^  vlan=exact\|skip .*skip: .* without their VLAN tags; exact: .* behind a tag", said, re.M), said
+
+
 def test_variables():
     text = "pcap-replay ${file:-x} -> bpf ${filter} -> null"
     assert "variable 'filter' is not set" in check("-e", text)

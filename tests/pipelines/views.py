@@ -37,6 +37,18 @@ def test_lanes_of_the_report_add_up():
                                                     "bytes": "64"}
 
 
+def test_empty_objects_of_the_report_hold_no_blanks():
+    run = weir(*PLUGINS, "-e", "numbers count=10 -> pcap ${p}; # {   } \\ \"{  }", "--set", f"p={tempdir()}/{{  }}\"{{ }}")
+    with open(run.report_path) as file:
+        text = file.read()
+    assert node(run.report, "pcap:1")["options"]["path"].endswith('/{  }"{ }'), text
+    assert run.report["pipeline"].endswith('# {   } \\ "{  }'), text
+    run = weir(*PLUGINS, "-e", "numbers count=10 -> null")
+    with open(run.report_path) as file:
+        text = file.read()
+    assert '"options" : {}' in text and not re.search(r"{\s+}", text), text
+
+
 def test_report_and_terminal_say_the_same():
     run = weir(*PLUGINS, "-e", LOSSY)
     lost = run.report["lost"]
@@ -247,7 +259,7 @@ def test_plan_tells_lanes_copies_buffers_and_capabilities():
     text = plan("tap = afpacket lo lanes=2 ring=64MiB; disk = pcap /tmp/%{lane}.pcap buffer=8MiB\n"
                 "tap -> snaplen 96 -> disk\n"
                 "tap -> queue 256MiB lanes=4 -> null")
-    assert "threads: 6 for lanes and the main one; " in text, text
+    assert "threads: 6 lanes and the main thread, besides those of plugins; " in text, text
     assert "tap: afpacket, live; 2 lanes, whole flows in each\n" in text, text
     assert "  when a sink or queue is full packets are dropped and counted\n" in text, text
     assert "queue:1: queue, live; 4 lanes, whole flows in each\n" in text, text
@@ -258,6 +270,14 @@ def test_plan_tells_lanes_copies_buffers_and_capabilities():
     assert re.search(r"  disk +buffer +8 MiB  4 MiB a lane\n", text), text
     assert re.search(r"  queue:1 +size +256 MiB  32 MiB for each of 8 rings\n", text), text
     assert "capabilities needed: CAP_NET_RAW (tap)\n" in text, text
+
+
+def test_plan_of_one_lane_and_one_ring():
+    text = plan("afpacket lo -> queue 64MiB -> null")
+    assert re.search(r"  queue:1 +size +64 MiB  in one ring\n", text), text
+    text = plan("numbers -> check-order")
+    assert "threads: 1 lane and the main thread, besides those of plugins; " in text, text
+    assert re.search(r"  tap +ring +64 MiB  in one lane\n", plan("tap = afpacket lo; tap -> null")), text
 
 
 def test_plan_of_files_waits():
