@@ -133,6 +133,7 @@ clean:
 help:
 	@echo 'make              build/weir, build/libweir.so and build/plugins/*.so'
 	@echo 'make check        install what is missing, build, and run all the tests'
+	@echo 'make quick        unit and pipeline tests; tests/run FILE runs one file (docs/design.md)'
 	@echo 'make demo         install, build, and run the main job on real packets'
 	@echo 'make asan tsan    the tests under address and undefined-behaviour, and thread sanitizers'
 	@echo 'make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'

@@ -502,7 +502,7 @@ int weir_run(const struct weir_graph *graph, const struct weir_run_options *opti
 {
 	struct run run = {.graph = graph, .options = options};
 	const struct weir_listener listener = {on_log, on_event, on_ending, on_lane_ended, &run};
-	static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
+	static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2};
 	int status = WEIR_EXIT_USAGE;
 
 	/* Until lanes run there is nothing to reopen or to show, but nothing to die of either. */

@@ -3,7 +3,7 @@
 A test file is a program: functions named test_*, and main() at its end, which runs those whose names
 contain one of the arguments (all without), and prints TAP.
 """
-import atexit, json, os, shutil, signal, subprocess, sys, tempfile, time, traceback
+import atexit, errno, json, os, select, shutil, signal, subprocess, sys, tempfile, time, traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("BUILD", "build"))
@@ -102,6 +102,30 @@ def wait_until(condition, timeout=60, what="condition"):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout} s: {what}")
         time.sleep(0.01)
+
+
+def open_fifo(path, mode, run, timeout=60):
+    """A FIFO of which `run` has, or will have, the other end: unlike open() does not wait longer than the run lives."""
+    found = []
+
+    def opened():
+        try:
+            found.append(os.open(path, os.O_NONBLOCK | (os.O_RDONLY if "r" in mode else os.O_WRONLY)))
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody reads it yet
+                raise
+        return found or run.process.poll() is not None
+
+    wait_until(opened, timeout, f"nobody reads {path}")
+    assert found, f"weir ended before it opened {path}: {run.stderr}"
+    if "r" in mode:
+        def written():
+            return select.select(found, [], [], 0)[0]  # false before the first writer
+
+        wait_until(lambda: written() or run.process.poll() is not None, timeout, f"nobody writes to {path}")
+        assert written(), f"weir ended before it wrote to {path}: {run.stderr}"
+    os.set_blocking(found[0], True)
+    return os.fdopen(found[0], mode, buffering=0)
 
 
 _processes, _dirs = [], []

@@ -195,6 +195,12 @@ def test_a_report_that_cannot_be_written_is_a_failure():
     assert run.status == 1 and "/dev/full" in run.stderr, run.stderr
 
 
+def test_a_limit_on_the_size_of_files_is_no_death():
+    path = os.path.join(tempdir(), "out.pcap")
+    run = weir(*PLUGINS, "-e", f"numbers count=5000 bytes=1000 -> pcap {path}", prefix=["prlimit", "--fsize=2000000"])
+    assert run.report["lost"] == out(run, "pcap:1", "write-error") == 5000 - len(payloads(path)) > 0, run.stderr
+
+
 def test_many_paths_are_given_up_at_once():
     chain = ["a0 = afpacket lo"] + [f"a{i} = bpf ip" for i in range(1, 60)]
     edges = ["a0 -> a1"] + [f"a{i}.match -> a{i + 1}\na{i}.rest -> a{i + 1}" for i in range(1, 59)] + ["a59 -> null"]

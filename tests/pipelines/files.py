@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The pcap sink: what its files hold, their names, full disks, kills, retention, and what is refused."""
 import calendar, contextlib, glob, os, random, re, shutil, signal, struct, subprocess, sys, threading, time
-from weirtest import (BUILD, SANITIZED, Run, Skip, main, need_program, need_root, need_shared, tempdir, wait_until,
+from weirtest import (BUILD, SANITIZED, Run, Skip, main, need_program, need_root, need_shared, open_fifo, tempdir, wait_until,
                       weir)
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
@@ -77,7 +77,7 @@ class Feed:
 
     def write(self, data):
         if not self.file:
-            self.file = open(self.path, "wb", buffering=0)
+            self.file = open_fifo(self.path, "wb", self.run)
         view = memoryview(data)
         while view:
             view = view[self.file.write(view):]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The pipe sink: what readers get, slow ones, those that go, and FIFOs."""
 import os, re, select, signal, struct, subprocess, time
-from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_shared, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_shared, open_fifo, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 COUNT = 20_000 if SANITIZED else 200_000
@@ -160,7 +160,7 @@ def test_packets_arrive_soon():
     feed = os.path.join(folder, "feed")
     os.mkfifo(feed)
     piped = Piped(f"pcap-replay {feed} -> pipe -")
-    with open(feed, "wb", buffering=0) as file:
+    with open_fifo(feed, "wb", piped.run) as file:
         file.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 262144, 1))
         assert len(os.read(piped.reading, 24)) == 24
         for number in range(5):
@@ -177,7 +177,7 @@ def test_a_fifo_waits_for_its_reader():
     run = Run(*PLUGINS, "-e", f"out = pipe {fifo} buffer=2MiB; numbers count={COUNT} bytes=1000 -> out")
     time.sleep(0.3)  # nobody reads yet
     assert run.process.poll() is None
-    with open(fifo, "rb") as file:
+    with open_fifo(fifo, "rb", run) as file:
         assert count_records(file.read()) == (COUNT, 0)
     run.wait()
     assert run.status == 0 and run.report["balanced"] and outcomes(run) == {"written": COUNT}, run.stderr

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """What the README and the pages of docs/ tell a newcomer to type does what they say.
 
-In order, in one folder, with an installed Weir: ```c blocks are saved, ```sh blocks are run, and the lines of a
-```text block must be in what the last of these printed.  ```weir blocks are checked wherever they stand.
+In order, in one folder, with an installed Weir: ```c blocks are saved under the plugin's name, ```sh blocks are run, and
+the lines of a ```text block must be in what the last of these printed.  ```weir blocks are checked wherever they stand.
 """
-import glob, os, re, subprocess
+import glob, os, re, socket, struct, subprocess, time
 
+import frames as f
 import weirtest as t
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -31,16 +32,20 @@ def installed():
             "PKG_CONFIG_SYSROOT_DIR": destdir, "PKG_CONFIG_PATH": os.path.join(prefix, "lib", "pkgconfig")}
 
 
-def test_the_readme_from_top_to_bottom():
+def page(name):
+    return os.path.join(t.TOP, "docs", name)
+
+
+def follow(path):
+    """Does what the page says; returns the folder in which that was, and how many blocks were run."""
     t.need_root()
     t.need_program("make", "cc", "pkg-config", "ping", "tcpdump", "jq")
     environment, folder, said, ran = installed(), t.tempdir(), "", 0
     os.chmod(folder, 0o777)  # tcpdump gives up being root
     with t.Namespace() as ns:
-        for kind, text in blocks(os.path.join(t.TOP, "README.md"), "c", "sh", "text"):
+        for kind, text in blocks(path, "c", "sh", "text"):
             if kind == "c":
-                with open(os.path.join(folder, "sample.c"), "w") as file:
-                    file.write(text)
+                save_plugin(folder, text)
             elif kind == "sh":
                 done = subprocess.run(["ip", "netns", "exec", str(ns), "bash", "-euc", text], cwd=folder, text=True,
                                       env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -50,7 +55,93 @@ def test_the_readme_from_top_to_bottom():
             else:
                 wanted = text.splitlines()
                 assert [line for line in said.splitlines() if line in wanted] == wanted, f"{text}\n{said}"
-    assert ran >= 4, ran
+    return folder, ran
+
+
+def save_plugin(folder, text):
+    name = re.search(r'\.name = "([\w-]+)", \.version', text).group(1)
+    with open(os.path.join(folder, name + ".c"), "w") as file:
+        file.write(text)
+    return name
+
+
+def test_the_readme_from_top_to_bottom():
+    assert follow(os.path.join(t.TOP, "README.md"))[1] >= 4
+
+
+def test_the_page_on_plugins():
+    folder, ran = follow(page("writing-a-plugin.md"))
+    assert ran >= 1 and os.path.getsize(os.path.join(folder, "out.frames")) == 3 * (16 + 60)
+
+
+def built_examples():
+    """A folder with the plugins of that page, built as strictly as headers allow."""
+    t.need_program("cc")
+    folder = t.tempdir()
+    for _, text in blocks(page("writing-a-plugin.md"), "c"):
+        name = save_plugin(folder, text)
+        done = subprocess.run(["cc", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror", "-shared", "-fPIC",
+                               f"-I{t.TOP}/include", "-o", f"{folder}/{name}.so", f"{folder}/{name}.c"],
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+PLUGINS = ["--plugin-path", os.path.join(t.BUILD, "tests", "plugins")]
+
+
+def frames_of(path):
+    """(time, length on the wire, bytes) of each record of the example sink."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, found = 0, []
+    while at < len(data):
+        ts_ns, caplen, wirelen = struct.unpack_from("<qII", data, at)
+        found.append((ts_ns, wirelen, data[at + 16:at + 16 + caplen]))
+        at += 16 + caplen
+    assert at == len(data)
+    return found
+
+
+def test_the_example_sink():
+    """It writes what the sink pcap does, refuses what it cannot do, and loses by name where the disk is full."""
+    folder, examples = t.tempdir(), [*PLUGINS, "--plugin-path", built_examples()]
+    t.weir(*examples, "-e", f"in = numbers count=5000 bytes=1000; in -> frames {folder}/out; in -> pcap {folder}/out.pcap")
+    assert frames_of(f"{folder}/out") == f.read_pcap(f"{folder}/out.pcap")
+    t.weir(*examples, "-e", f"numbers count=50 lanes=2 -> frames {folder}/%{{lane}}")
+    assert len(frames_of(f"{folder}/0") + frames_of(f"{folder}/1")) == 100
+    for path, lanes, words in (("out", 1, "File exists"), ("%H", 1, "only %{lane} and %{node} vary"),
+                               ("new", 2, "is written by 2 lanes: put %{lane} in its name")):
+        run = t.weir(*examples, "-e", f"numbers lanes={lanes} -> frames {folder}/{path}", expect=2)
+        assert words in run.stderr, run.stderr
+    full = t.Run(*examples, "-e", f"numbers count=5000 bytes=1000 -> frames {folder}/cut",
+                 prefix=["prlimit", "--fsize=2000000"]).wait()
+    outcomes = full.report["nodes"][1]["outputs"]
+    kept = frames_of(f"{folder}/cut")
+    assert full.status == 0 and full.report["balanced"] is True, full.stderr
+    assert outcomes["written"]["packets"] == len(kept) > 0 and "cannot write: File too large" in full.stderr
+    assert full.report["lost"] == outcomes["failed"]["packets"] == 5000 - len(kept) > 0
+
+
+def test_the_example_source():
+    """All that was sent before the stop, cut where it has no room."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = os.path.join(t.tempdir(), "out.pcap")
+    examples = ["--plugin-path", built_examples()]
+    run = t.Run(*examples, "-e", f"datagrams {port} -> pcap {path}")
+    run.wait_for("running")
+    taken = t.Run(*examples, "-e", f"datagrams {port} -> null").wait()
+    assert taken.status == 2 and f"cannot listen on port {port}: Address already in use" in taken.stderr, taken.stderr
+    sent = [bytes([i % 256]) * (60 + i) for i in range(300)] + [bytes(3000)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for frame in sent:
+            sock.sendto(frame, ("127.0.0.1", port))
+            time.sleep(0.0002)  # the socket has room for a few hundred
+    run.stop()
+    assert run.status == 0 and run.report["balanced"] is True and run.report["lost"] == 0, run.stderr
+    assert [(wirelen, data) for _, wirelen, data in f.read_pcap(path)] == [(len(frame), frame[:2048]) for frame in sent]
 
 
 def test_the_first_plugin_is_short():
@@ -86,13 +177,13 @@ def test_the_table_of_plugins():
 
 
 def test_defaults_that_capacity_reckons_with():
-    with open(os.path.join(t.TOP, "docs", "capacity.md")) as file:
-        page = file.read()
+    with open(page("capacity.md")) as file:
+        text = file.read()
     for plugin, option in (("afpacket", "ring"), ("pcap", "buffer"), ("zmq", "hwm"), ("zmq", "batch"), ("zmq", "max-delay"),
                            ("dedup", "memory")):
         said = subprocess.run([t.WEIR, "plugins", plugin], check=True, stdout=subprocess.PIPE, text=True).stdout
         default = re.search(rf"^  {option}=\S+ .*default (\S+)\]", said, re.M).group(1)
-        assert f"{option}={default}" in page, f"{plugin} {option}={default}"
+        assert f"{option}={default}" in text, f"{plugin} {option}={default}"
 
 
 def test_manual_pages():

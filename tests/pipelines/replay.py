@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What pcap-replay promises: which files it reads and which it refuses, pace, repetition, ranges, pipes."""
 import os, pty, re, select, struct, subprocess, threading, time
-from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_root, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_root, open_fifo, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 S = 1_000_000_000
@@ -307,7 +307,7 @@ def fifo_run(text, writer):
     fifo = os.path.join(tempdir(), "fifo")
     os.mkfifo(fifo)
     run = Run(*PLUGINS, "-e", text % fifo)
-    with open(fifo, "wb", buffering=0) as file:
+    with open_fifo(fifo, "wb", run) as file:
         writer(run, file)
     return run.wait()
 
