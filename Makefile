@@ -37,14 +37,16 @@ CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 
 PLUGIN_NAMES := $(sort $(patsubst plugins/%.c,%,$(wildcard plugins/*.c)) \
                        $(patsubst plugins/%/,%,$(dir $(wildcard plugins/*/*.c))))
-plugin_src   = $(wildcard plugins/$(1).c plugins/$(1)/*.c)
+plugin_src   = $(filter-out %.bpf.c,$(wildcard plugins/$(1).c plugins/$(1)/*.c)) $(ALSO_$(1))
+plugin_skel  = $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard plugins/$(1)/*.bpf.c))
 missing_pkgs = $(foreach p,$(PKGS_$(1)),$(if $(shell pkg-config --exists $(p) || echo no),$(p)))
-LEFT_OUT    := $(foreach n,$(PLUGIN_NAMES),$(if $(call missing_pkgs,$(n)),$(n)))
+missing      = $(missing_pkgs) $(foreach t,$(TOOLS_$(1)),$(if $(shell command -v $(t)),,$(notdir $(t))))
+LEFT_OUT    := $(foreach n,$(PLUGIN_NAMES),$(if $(strip $(call missing,$(n))),$(n)))
 PLUGINS     := $(filter-out $(LEFT_OUT),$(PLUGIN_NAMES))
 
 .PHONY: all
 all: $(B)/weir $(PLUGINS:%=$(B)/plugins/%.so)
-	$(foreach n,$(LEFT_OUT),$(Q)echo "left out: plugin $(n), which needs $(call missing_pkgs,$(n))"$(newline))
+	$(foreach n,$(LEFT_OUT),$(Q)echo "left out: plugin $(n), which needs $(strip $(call missing,$(n)))"$(newline))
 
 define newline
 
@@ -77,7 +79,8 @@ define plugin_rules
 $(B)/plugins/$(1).so: $(patsubst %.c,$(B)/%.o,$(call plugin_src,$(1))) $(B)/libweir.so
 	@echo "  LINK  $$@"
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -o $$@ $$(filter %.o,$$^) -L$(B) -lweir $(if $(PKGS_$(1)),$(call pkg_libs,$(PKGS_$(1))))
-$(patsubst %.c,$(B)/%.o,$(call plugin_src,$(1))): PLUGIN_CFLAGS := -fvisibility=hidden $(if $(PKGS_$(1)),$(call pkg_cflags,$(PKGS_$(1))))
+$(patsubst %.c,$(B)/%.o,$(filter-out $(ALSO_$(1)),$(call plugin_src,$(1)))): PLUGIN_CFLAGS := -fvisibility=hidden $(if $(PKGS_$(1)),$(call pkg_cflags,$(PKGS_$(1)))) $(if $(call plugin_skel,$(1)),-isystem $(B)/plugins)
+$(patsubst %.c,$(B)/%.o,$(filter-out $(ALSO_$(1)),$(call plugin_src,$(1)))): | $(call plugin_skel,$(1))
 endef
 $(foreach n,$(PLUGINS),$(eval $(call plugin_rules,$(n))))
 
@@ -85,6 +88,15 @@ $(B)/plugins/%.o: plugins/%.c
 	@echo "  CC    $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c -o $@ $<
+
+# A BPF program becomes a header that holds it, with accessors to its parts.
+$(B)/plugins/%.skel.h: plugins/%.bpf.c
+	@echo "  BPF   $@"
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -I/usr/include/$(shell $(CC) -print-multiarch) -MMD -MP -MT $@ \
+		-MF $(@:.h=.d) -c -o $(@:.skel.h=.bpf.o) $<
+	$(Q)$(BPFTOOL) gen object $(@:.skel.h=.o.stripped) $(@:.skel.h=.bpf.o)
+	$(Q)$(BPFTOOL) gen skeleton $(@:.skel.h=.o.stripped) name $(notdir $*)_bpf > $@
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 

@@ -1,0 +1,289 @@
+/*
+ * open.c: opens a node and its lanes, and says what would work where the kernel refuses.
+ */
+#include "afxdp.h"
+
+#include "privileges.h"
+
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ETHERNET 1 /* LINKTYPE_ETHERNET */
+
+#define OURS_TRIES    200
+#define OURS_PAUSE_NS 10000000L
+
+static void refuse(struct weir_self *self, const char *option, const char *what, int failure)
+{
+	char missing[64];
+
+	privileges_missing(missing, sizeof(missing));
+	if ((failure == -EPERM || failure == -EACCES) && *missing)
+		weir_error(self, NULL,
+			   "%s needs the capability %s: run as root, or 'setcap "
+			   "cap_net_admin,cap_net_raw,cap_bpf=ep' on the program",
+			   what, missing);
+	else
+		weir_error(self, option, "%s: %s", what, strerror(-failure));
+}
+
+/* ---- The interface ---- */
+
+static bool find_link(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	struct afxdp_node *node = self->node;
+
+	node->link = (struct link){.name = config->interface, .group = -1};
+	if (!link_find(self, &node->link))
+		return false;
+	if (node->link.linktype != ETHERNET) {
+		weir_error(self, "interface",
+			   "interface=%s is no Ethernet interface, and XDP knows no others; "
+			   "afpacket would work",
+			   config->interface);
+		return false;
+	}
+	node->link.iface = weir_interface_add(
+		self, &(struct weir_interface){.name = config->interface, .linktype = ETHERNET});
+	return node->link.iface != UINT16_MAX;
+}
+
+static bool check_queues(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	const struct afxdp_node *node = self->node;
+	bool good = true;
+
+	for (unsigned i = 0; i < node->queues.count; i++) {
+		if (node->queues.numbers[i] < node->device.queues)
+			continue;
+		weir_error(self, "queues", "%s has no queue %u, only 0 to %u", config->interface,
+			   node->queues.numbers[i], node->device.queues - 1);
+		good = false;
+	}
+	return good;
+}
+
+static int add_promiscuity(int fd, int index)
+{
+	struct packet_mreq membership = {.mr_ifindex = index, .mr_type = PACKET_MR_PROMISC};
+	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership))
+		       ? -errno
+		       : 0;
+}
+
+/* XDP has no promiscuity of its own.  By membership, so that it ends with the socket, however the
+ * process ends. */
+static bool open_packet_socket(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	struct afxdp_node *node = self->node;
+
+	node->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (node->fd < 0) {
+		refuse(self, NULL, "a packet socket", -errno);
+		return false;
+	}
+	int failure = config->promisc ? add_promiscuity(node->fd, node->link.index) : 0;
+	if (failure)
+		weir_error(self, "promisc",
+			   "promisc=yes: %s does not become promiscuous: %s; promisc=no would work",
+			   node->link.name, strerror(-failure));
+	return failure == 0;
+}
+
+/* ---- The program ---- */
+
+/* That of a weir that has just ended is still there for a moment. */
+static uint32_t find_foreign(int index)
+{
+	const struct timespec pause = {.tv_nsec = OURS_PAUSE_NS};
+	bool ours;
+	uint32_t id = program_present(index, &ours);
+
+	for (int i = 0; i < OURS_TRIES && id && ours; i++) {
+		nanosleep(&pause, NULL);
+		id = program_present(index, &ours);
+	}
+	return id;
+}
+
+static bool refuse_foreign(struct weir_self *self)
+{
+	const struct afxdp_node *node = self->node;
+	uint32_t id = find_foreign(node->link.index);
+
+	if (!id)
+		return true;
+	weir_error(self, "interface",
+		   "an XDP program is on %s already, of id %u ('bpftool prog show id %u'); 'ip "
+		   "link set %s xdp off' takes it off if nobody needs it",
+		   node->link.name, id, id, node->link.name);
+	return false;
+}
+
+static bool load_program(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	struct afxdp_node *node = self->node;
+	const struct program_choice choice = {
+		.queue_count = node->device.queues_max,
+		.drop_unwanted = config->rest,
+		.stamp_frames = config->stamp == 0,
+	};
+	int failure = program_load(&node->program, &choice);
+
+	if (failure)
+		refuse(self, NULL, "loading the XDP program", failure);
+	return failure == 0;
+}
+
+int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node)
+{
+	int failure = -EOPNOTSUPP;
+
+	if (config->mode != AFXDP_SKB)
+		failure = program_attach(&node->program, node->link.index, true);
+	if (config->mode == AFXDP_SKB ||
+	    (config->mode == AFXDP_AUTO && failure && failure != -EBUSY && failure != -EPERM))
+		failure = program_attach(&node->program, node->link.index, false);
+	if (!failure)
+		__atomic_store_n(&node->attached, node->link.index, __ATOMIC_RELEASE);
+	return failure;
+}
+
+static const char *mode_name(const struct afxdp_config *config)
+{
+	static const char *const names[] = {"auto", "skb", "native", "zerocopy"};
+	return names[config->mode];
+}
+
+static bool attach_program(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	struct afxdp_node *node = self->node;
+	int failure = afxdp_attach(config, node);
+
+	if (failure == -EPERM)
+		refuse(self, NULL, "attaching an XDP program", failure);
+	else if (failure)
+		weir_error(self, "mode", "mode=%s: %s takes no XDP program: %s%s",
+			   mode_name(config), node->link.name, strerror(-failure),
+			   config->mode >= AFXDP_NATIVE ? "; mode=skb would work" : "");
+	return failure == 0;
+}
+
+/* ---- Node and lanes ---- */
+
+static void warn_of_offloads(struct weir_self *self)
+{
+	const struct afxdp_node *node = self->node;
+
+	if (node->device.strips_tags)
+		weir_log(self, WEIR_WARN,
+			 "%s may take VLAN tags off before XDP sees a frame, and they are lost "
+			 "then: 'ethtool -K %s rxvlan off'",
+			 node->link.name, node->link.name);
+}
+
+bool afxdp_open_node(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+
+	if (!find_link(self) || !check_queues(self) || !open_packet_socket(self) ||
+	    !refuse_foreign(self))
+		return false;
+	umem_raise_limit(config->umem_bytes);
+	if (!load_program(self) || !attach_program(self))
+		return false;
+	warn_of_offloads(self);
+	return true;
+}
+
+int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *node,
+		    struct ring *ring, uint32_t queue)
+{
+	uint64_t share = config->umem_bytes / node->queues.count;
+	const struct ring_choice choice = {
+		.chunks = (uint32_t)(share / config->chunk_bytes),
+		.chunk_bytes = (uint32_t)config->chunk_bytes,
+		.flags = config->mode == AFXDP_ZEROCOPY ? XDP_ZEROCOPY
+			 : config->mode == AFXDP_AUTO   ? 0
+							: XDP_COPY,
+		.busy_poll_ns = config->busy_poll_ns,
+	};
+	return ring_open(ring, node->link.name, queue, &choice);
+}
+
+static void refuse_ring(struct weir_self *self, uint32_t queue, int failure)
+{
+	const struct afxdp_config *config = self->config;
+	const char *name = config->interface;
+	uint64_t limit = umem_limit();
+
+	if (failure == -EOPNOTSUPP && config->mode == AFXDP_ZEROCOPY)
+		weir_error(self, "mode",
+			   "mode=zerocopy: the driver of %s cannot do it; mode=native or mode=auto "
+			   "would work",
+			   name);
+	else if (failure == -ENOBUFS)
+		weir_error(self, "umem",
+			   "umem=%lluKiB is more than this process may lock, %lluKiB: 'ulimit -l' "
+			   "(RLIMIT_MEMLOCK), the capability CAP_IPC_LOCK or a smaller umem= would "
+			   "help",
+			   (unsigned long long)config->umem_bytes / 1024,
+			   (unsigned long long)limit / 1024);
+	else if (failure == -ENOMEM)
+		weir_error(self, "umem",
+			   "umem=%lluKiB: there is no memory for it; a smaller umem= would work",
+			   (unsigned long long)config->umem_bytes / 1024);
+	else if (failure == -EBUSY)
+		weir_error(self, "queues", "queue %u of %s belongs to another AF_XDP socket", queue,
+			   name);
+	else if (failure == -EPERM)
+		refuse(self, NULL, "an AF_XDP socket", failure);
+	else
+		weir_error(self, "interface", "interface=%s: no AF_XDP socket on queue %u: %s",
+			   name, queue, strerror(-failure));
+}
+
+static void say_mode(struct weir_self *self)
+{
+	const struct afxdp_node *node = self->node;
+	const struct afxdp_lane *lane = self->lane;
+	const char *how = !node->program.native ? "skb, by the kernel's generic code"
+			  : lane->ring.zerocopy ? "zerocopy"
+						: "native, with a copy";
+
+	weir_log(self, WEIR_INFORM, "%s: mode %s; %u of %u queue%s", node->link.name, how,
+		 node->queues.count, node->device.queues, node->device.queues == 1 ? "" : "s");
+	if (!lane->ring.whole)
+		weir_log(self, WEIR_WARN,
+			 "this kernel does not hand over frames of several chunks: larger ones "
+			 "than chunk= will be rx-dropped");
+}
+
+bool afxdp_open_lane(struct weir_self *self)
+{
+	struct afxdp_node *node = self->node;
+	struct afxdp_lane *lane = self->lane;
+	uint32_t queue = node->queues.numbers[self->lane_index];
+	int failure = afxdp_open_ring(self->config, node, &lane->ring, queue);
+
+	if (failure) {
+		refuse_ring(self, queue, failure);
+		return false;
+	}
+	lane->bound = node->link.index;
+	node->lanes[self->lane_index] = lane;
+	if (self->lane_index == 0)
+		say_mode(self);
+	return true;
+}

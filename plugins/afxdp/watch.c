@@ -1,0 +1,113 @@
+/*
+ * watch.c: a link that goes and comes back.
+ *
+ * An interface that only went down keeps its sockets.  One that was removed takes them and the
+ * program's attachment with it: each lane opens its ring again, once lane 0 has attached the
+ * program again.
+ */
+#include "afxdp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define LOOK_NS 100000000LL
+
+/* A format of its own each, since a log line of one format is held back for a second. */
+static void say(struct weir_self *self, enum link_state state)
+{
+	struct afxdp_node *node = self->node;
+	const char *name = node->link.name;
+
+	if (state == LINK_UP)
+		weir_log(self, WEIR_INFORM, "%s is up again", name);
+	else if (state == LINK_DOWN)
+		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", name);
+	else
+		weir_log(self, WEIR_WARN, "%s was removed; waiting for one of that name", name);
+	weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", name);
+}
+
+void afxdp_watch_error(struct weir_self *self)
+{
+	struct afxdp_lane *lane = self->lane;
+	int failure = 0;
+	socklen_t size = sizeof(failure);
+
+	/* Reading the error clears it; else poll() would return at once from now on. */
+	getsockopt(ring_fd(&lane->ring), SOL_SOCKET, SO_ERROR, &failure, &size);
+	if (failure == ENETDOWN)
+		lane->away = true;
+}
+
+/* ---- The interface, by lane 0 ---- */
+
+/* On an interface that has the name now. */
+static bool attach_again(struct weir_self *self)
+{
+	struct afxdp_node *node = self->node;
+	int index = link_index(node->fd, node->link.name);
+
+	if (!index || index == node->refused)
+		return false;
+	node->link.index = index;
+	int failure = afxdp_attach(self->config, node);
+	if (failure) {
+		node->refused = index;
+		weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s",
+			 node->link.name, strerror(-failure));
+	}
+	return !failure;
+}
+
+static void watch_link(struct weir_self *self)
+{
+	struct afxdp_node *node = self->node;
+	enum link_state state = link_state(node->fd, &node->link);
+
+	if (state == LINK_GONE && node->state == LINK_GONE && attach_again(self))
+		state = link_state(node->fd, &node->link);
+	if (state == node->state)
+		return;
+	node->state = state;
+	say(self, state);
+}
+
+/* ---- A lane's ring ---- */
+
+static void open_again(struct weir_self *self, int index)
+{
+	const struct afxdp_node *node = self->node;
+	struct afxdp_lane *lane = self->lane;
+	uint32_t queue = lane->ring.queue;
+	int failure;
+
+	lane->closed = afxdp_statistics(lane);
+	lane->joins_closed += lane->ring.joins;
+	ring_close(&lane->ring);
+	failure = afxdp_open_ring(self->config, node, &lane->ring, queue);
+	if (!failure)
+		failure = program_serve(&node->program, queue, ring_fd(&lane->ring));
+	lane->away = failure;
+	lane->bound = index;
+	if (failure)
+		weir_log(self, WEIR_WARN,
+			 "queue %u of %s cannot be opened again: %s; nothing more will come from "
+			 "it in this run",
+			 queue, node->link.name, strerror(-failure));
+}
+
+void afxdp_watch(struct weir_self *self, int64_t mono_ns)
+{
+	struct afxdp_node *node = self->node;
+	struct afxdp_lane *lane = self->lane;
+
+	if (mono_ns < lane->next_look_ns || lane->stopping)
+		return;
+	lane->next_look_ns = mono_ns + LOOK_NS;
+	if (self->lane_index == 0)
+		watch_link(self);
+	int attached = __atomic_load_n(&node->attached, __ATOMIC_ACQUIRE);
+	if (attached != lane->bound && !ring_ready(&lane->ring))
+		open_again(self, attached);
+}
