@@ -75,6 +75,10 @@ $(B)/core/%.o: core/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(call pkg_cflags,$(CORE_PKGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+BUILT_WITH = $(shell for p in $(sort libcap-ng $(foreach n,$(PLUGINS),$(PKGS_$(n)))); do \
+	echo "$$p $$(pkg-config --modversion $$p)"; done | paste -sd, | sed 's/,/, /g')
+$(B)/core/versions.o: override CPPFLAGS += -DWEIR_BUILT_WITH='"$(BUILT_WITH)"'
+
 define plugin_rules
 $(B)/plugins/$(1).so: $(patsubst %.c,$(B)/%.o,$(call plugin_src,$(1))) $(B)/libweir.so
 	@echo "  LINK  $$@"

@@ -52,19 +52,22 @@ static void refuse_key(struct filling *f, const struct weir_word *word)
 				word->key, *all ? all : "none");
 }
 
+static bool is_list(const struct weir_option *option)
+{
+	return option->type == WEIR_LIST || option->type == WEIR_INFILES ||
+	       option->type == WEIR_SET;
+}
+
 static void give(struct filling *f, unsigned i, const struct weir_word *word)
 {
 	const struct weir_option *option = weir_plugin_option(f->plugin, i);
 	struct weir_value *value = &f->node->values[i];
-	bool is_list = option->type == WEIR_LIST || option->type == WEIR_INFILES ||
-		       option->type == WEIR_SET;
-
 	if (value->given) {
 		weir_errors_add(f->errors, word->where, "%s: option '%s' is given twice",
 				f->plugin->name, option->name);
 		return;
 	}
-	value->text = g_strdup(is_list ? word->list->str : word->text->str);
+	value->text = g_strdup(is_list(option) ? word->list->str : word->text->str);
 	value->given = true;
 	value->where = word->where;
 	f->broken[i] = word->broken;
@@ -73,27 +76,62 @@ static void give(struct filling *f, unsigned i, const struct weir_word *word)
 
 /* ---- Bare words: one, and before the options ---- */
 
-static void refuse_second(struct filling *f, const GPtrArray *words, const struct weir_word *second)
+/* The bare words from the nth word on; g_free(). */
+static char *join_bare(const GPtrArray *words, guint n, const char *separator)
 {
-	g_autoptr(GString) all = g_string_new(NULL);
-	const struct weir_option *main_option = weir_plugin_option(f->plugin, 0);
+	GString *all = g_string_new(NULL);
 
-	for (guint i = 0; i < words->len; i++) {
-		const struct weir_word *word = words->pdata[i];
+	for (; n < words->len; n++) {
+		const struct weir_word *word = words->pdata[n];
 
 		if (!word->key)
-			g_string_append_printf(all, "%s%s", all->len ? " " : "", word->text->str);
+			g_string_append_printf(all, "%s%s", all->len ? separator : "",
+					       word->text->str);
 	}
-	weir_errors_add(f->errors, second->where,
-			"%s takes one bare word, its %s: put several words in quotes: %s \"%s\"",
-			f->plugin->name, main_option->name, f->plugin->name, all->str);
+	return g_string_free(all, FALSE);
+}
+
+static void refuse_second(struct filling *f, const GPtrArray *words, const struct weir_word *second)
+{
+	const struct weir_option *main_option = weir_plugin_option(f->plugin, 0);
+	bool list = is_list(main_option);
+	g_autofree char *all = join_bare(words, 0, list ? "," : " ");
+	g_autofree char *rest = join_bare(words, 1, " ");
+	g_autofree char *filter =
+		f->plugin->kind == WEIR_SOURCE
+			? g_strdup_printf("; a filter stands behind it: -> bpf \"%s\"", rest)
+			: g_strdup("");
+
+	if (list)
+		weir_errors_add(f->errors, second->where,
+				"%s takes one bare word, its %s: several are written %s %s%s",
+				f->plugin->name, main_option->name, f->plugin->name, all, filter);
+	else
+		weir_errors_add(
+			f->errors, second->where,
+			"%s takes one bare word, its %s: put several words in quotes: %s \"%s\"%s",
+			f->plugin->name, main_option->name, f->plugin->name, all, filter);
+}
+
+/* What other languages connect with. */
+static bool is_connector(const char *text)
+{
+	static const char *const connectors[] = {"|", ">", "=>", "-", ">>", "→"};
+
+	for (size_t i = 0; i < G_N_ELEMENTS(connectors); i++)
+		if (strcmp(text, connectors[i]) == 0)
+			return true;
+	return false;
 }
 
 static void refuse_bare(struct filling *f, const GPtrArray *words, const struct weir_word *word)
 {
 	int option = find_option(f->node, word->text->str);
 
-	if (f->node->n_options == 0)
+	if (!word->quoted && is_connector(word->text->str))
+		weir_errors_add(f->errors, word->where, "expected '->' instead of '%s'",
+				word->text->str);
+	else if (f->node->n_options == 0)
 		weir_errors_add(f->errors, word->where, "%s takes no argument", f->plugin->name);
 	else if (option > 0)
 		weir_errors_add(f->errors, word->where,

@@ -218,15 +218,25 @@ static bool is_replaced(const char *path)
 	return lstat(path, &now) != 0 || S_ISREG(now.st_mode);
 }
 
+/* Why the path cannot be written, as errno says it; 0: it can. */
+static int obstacle(const char *path)
+{
+	g_autofree char *folder = g_path_get_dirname(path);
+
+	if (g_file_test(path, G_FILE_TEST_IS_DIR))
+		return EISDIR;
+	return (is_replaced(path) ? access(folder, W_OK | X_OK) : access(path, W_OK)) == 0 ? 0
+											   : errno;
+}
+
 bool weir_report_check_path(const char *path, GError **error)
 {
-	g_autofree char *folder = path ? g_path_get_dirname(path) : NULL;
+	int number = path ? obstacle(path) : 0;
 
-	if (!path || (is_replaced(path) ? access(folder, W_OK | X_OK) : access(path, W_OK)) == 0)
-		return true;
-	g_set_error(error, G_FILE_ERROR, (int)g_file_error_from_errno(errno),
-		    "%s cannot be written: %s", path, g_strerror(errno));
-	return false;
+	if (number)
+		g_set_error(error, G_FILE_ERROR, (int)g_file_error_from_errno(number),
+			    "%s cannot be written: %s", path, g_strerror(number));
+	return number == 0;
 }
 
 bool weir_report_write(const char *path, const char *text, GError **error)

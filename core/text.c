@@ -82,6 +82,12 @@ static bool is_empty(const struct weir_word *word)
 	return *word->text->str == '\0' && !word->quoted && !word->broken;
 }
 
+/* Arrows of other languages, which look like parts of options where they stand. */
+static bool is_false_arrow(const struct weir_word *word)
+{
+	return !word->quoted && strcmp(word->text->str, "=>") == 0;
+}
+
 static bool could_be_key(const struct weir_word *word)
 {
 	return !word->key && !word->quoted && word->text->len &&
@@ -108,7 +114,7 @@ static void mend_option(struct weir_errors *errors, GPtrArray *words, guint i)
 	struct weir_word *word = word_at(words, i), *next = word_at(words, i + 1);
 	bool blanks = false;
 
-	if (next && next->equals && could_be_key(word)) {
+	if (next && next->equals && !is_false_arrow(next) && could_be_key(word)) {
 		word->key = g_strdup(word->text->str);
 		take_value(word, next, 1);
 		g_ptr_array_remove_index(words, i + 1);
@@ -179,7 +185,10 @@ static bool read_term(struct parser *p, struct weir_term *term, const char *expe
 		weir_errors_add(p->scan.errors, word->where, "expected %s instead of '%s%s%s'%s",
 				expected, word->key ? word->key : "", word->key ? "=" : "",
 				word->text->str,
-				word->quoted ? "; quotes and variables belong into arguments" : "");
+				word->quoted ? "; quotes and variables belong into arguments"
+				: g_str_has_suffix(word->text->str, ":")
+					? "; a definition is written NAME = PLUGIN"
+					: "");
 	weir_word_free(word);
 	return ok;
 }

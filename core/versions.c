@@ -1,5 +1,5 @@
-/* versions.c: versions of what runs here, not of what it was built with, where a library can say.
- */
+/* versions.c: versions of what runs here, and of what it was built with where a library cannot say,
+ * or is a plugin's. */
 #include "versions.h"
 
 #include <weir/plugin.h>
@@ -13,4 +13,5 @@ void weir_versions_print(FILE *to)
 	fprintf(to, "GLib %u.%u.%u\n", glib_major_version, glib_minor_version, glib_micro_version);
 	fprintf(to, "JSON-GLib %d.%d.%d\n", JSON_MAJOR_VERSION, JSON_MINOR_VERSION,
 		JSON_MICRO_VERSION);
+	fprintf(to, "built with %s\n", WEIR_BUILT_WITH);
 }

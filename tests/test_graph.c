@@ -281,6 +281,16 @@ ParameterizedTestParameters(graph, refused)
 		{"gen x lanes -> void",
 		 "t:1:7: gen takes one bare word, its iface; 'lanes' is an option: write lanes=…"},
 		{"gen x -> void y", "t:1:15: void takes no argument"},
+		{"gen x tcp -> void",
+		 "t:1:7: gen takes one bare word, its iface: put several words in quotes: gen \"x "
+		 "tcp\"; a filter stands behind it: -> bpf \"tcp\""},
+		{"gen x | void", "t:1:7: expected '->' instead of '|'\n"
+				 "t:1:13: expected '->' instead of the end of the text"},
+		{"gen x => void", "t:1:7: expected '->' instead of '=>'\n"
+				  "t:1:14: expected '->' instead of the end of the text"},
+		{"gen x - > void", "t:1:7: expected '->' instead of '-'\n"
+				   "t:1:15: expected '->' instead of the end of the text"},
+		{"gen x -> void |", "t:1:15: expected '->' instead of '|'"},
 		{"gen x lanes = 2 -> void", "t:1:7: no blanks around '=': write lanes=2"},
 		{"gen x lanes= 0 -> void", "t:1:7: no blanks around '=': write lanes=0\n"
 					   "t:1:7: gen lanes=0: expected a number, in 1..64"},

@@ -218,6 +218,9 @@ ParameterizedTestParameters(text, errors)
 		{"a -> b.", "t:1:6: expected a name or a plugin after '->' instead of 'b.'"},
 		{"a -> b.Rest -> c",
 		 "t:1:6: expected a name or a plugin after '->' instead of 'b.Rest'"},
+		{"t: gen x",
+		 "t:1:1: expected a name or a plugin instead of 't:'; a definition is written NAME "
+		 "= PLUGIN"},
 		{"a -> k=v", "t:1:6: expected a name or a plugin after '->' instead of 'k=v'"},
 		{"a -> 'b'", "t:1:6: expected a name or a plugin after '->' instead of 'b'; quotes "
 			     "and variables belong into arguments"},

@@ -68,6 +68,11 @@ static bool find(struct weir_self *self, struct link *link, int fd)
 	struct ifreq request;
 
 	link->index = link_index(fd, link->name);
+	if (!link->index && strcmp(link->name, "any") == 0) {
+		weir_error(self, "interface",
+			   "interfaces are named, as in afpacket eth1,eth2; there is no 'any'");
+		return false;
+	}
 	if (!link->index) {
 		weir_error(self, "interface",
 			   "there is no interface '%s' in this network namespace; 'ip link' lists "

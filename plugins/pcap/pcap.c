@@ -126,12 +126,31 @@ static char *literal_folder(const char *path, unsigned *ret_len)
 	return len == 0 ? strdup(".") : len == 1 ? strdup("/") : strndup(path, len - 1);
 }
 
+static bool check_name(struct weir_self *self, const struct config *config, const char *name)
+{
+	struct stat taken;
+
+	if (stat(name, &taken) != 0)
+		return true;
+	if (S_ISDIR(taken.st_mode))
+		weir_error(self, "path",
+			   "%s is a folder: the name of a file is wanted, such as "
+			   "%s/%%Y%%m%%d-%%H%%M%%S.pcap",
+			   name, name);
+	else if (!config->overwrite)
+		weir_error(self, "path",
+			   "%s exists already: remove it, say overwrite=yes, or put "
+			   "%%Y%%m%%d-%%H%%M%%S into the name",
+			   name);
+	return !S_ISDIR(taken.st_mode) && config->overwrite;
+}
+
 /* A fixed name that is taken, of any lane. */
 static bool check_free(struct weir_self *self, const struct config *config)
 {
 	bool is_free = true;
 
-	if (config->overwrite || !is_fixed(config->path))
+	if (!is_fixed(config->path))
 		return true;
 	for (uint32_t lane = 0; lane < self->lane_count || lane == 0; lane++) {
 		struct weir_self of_lane = *self;
@@ -139,13 +158,7 @@ static bool check_free(struct weir_self *self, const struct config *config)
 
 		of_lane.lane_index = lane;
 		name = weir_expand(&of_lane, config->path, 0, false, "any", 0);
-		if (name && access(name, F_OK) == 0) {
-			weir_error(self, "path",
-				   "%s exists already: remove it, say overwrite=yes, or put "
-				   "%%Y%%m%%d-%%H%%M%%S into the name",
-				   name);
-			is_free = false;
-		}
+		is_free &= !name || check_name(self, config, name);
 		free(name);
 	}
 	return is_free;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The language as the command speaks it: errors, exit status, variables, and what plugins say of themselves."""
 import os, re, subprocess
-from weirtest import WEIR, main, tempdir, weir
+from weirtest import WEIR, main, need_root, tempdir, weir
 
 WRONG = 'tap = pcap-replay x lane=2\ntap -> bpf host 10.0.0.5 -> pcap -\n'
 # What the examples of plugins mean by these names.
@@ -50,6 +50,80 @@ def test_what_is_not_found_says_where_was_looked():
             done = command(*args, "--plugin-path", missing)
             assert done.returncode == 2 and f"--plugin-path {missing}: there is no such folder{words}\n" in done.stderr, done.stderr
     check("-e", "pcap-replay x -> null", env={"WEIR_PLUGIN_PATH": folder + "/none"}, expect=0)
+
+
+def test_usual_slips_of_the_command_line():
+    folder = tempdir()
+    capture = os.path.join(folder, "in.pcap")
+    with open(capture, "wb") as file:
+        file.write(b"\x4d\x3c\xb2\xa1\2\0\4\0")
+    text = "pcap-replay x -> null"
+    for args, words in (
+            (["rnu", "x"], "there is no command 'rnu'; did you mean 'run'?"),
+            (["plugin"], "there is no command 'plugin'; did you mean 'plugins'?"),
+            (["help", "chek"], "there is no command 'chek'; did you mean 'check'?"),
+            (["check"], "check: a pipeline is wanted: FILE, - or -e TEXT"),
+            (["check", "-e", text, "more"], "check: there is a pipeline already, by -e: 'more' is one too many"),
+            (["check", "pcap-replay", "x", "-"], "check: 'x' is one word too many: a text of several is put in quotes"),
+            (["check", text], f"check: cannot read {text}: No such file or directory; a text is given by -e"),
+            (["check", folder], f"check: cannot read {folder}: Is a directory\n"),
+            (["check", capture], f"{capture} is no text; if it is a capture file, it is read by -e 'pcap-replay {capture} -> …'"),
+            (["plugins", "bpf", "null"], "plugins: it takes one NAME at most"),
+            (["check", "--duration", "1s", "-e", text], "check: Unknown option --duration"),
+            (["run", "--duration", "10", "-e", text], "run: --duration takes a time such as 10s or 5m, not '10'"),
+            (["run", "--stats", "0s", "-e", text], "run: --stats takes a time such as 10s or 5m, not '0s'"),
+            (["run", "--report", "-", "-e", text], "run: --report -: standard output is for sinks; /dev/stderr would do"),
+            (["run", "--report", "r", "--metrics", "r", "-e", text], "run: --report and --metrics have the same file r"),
+            (["run", "--ledger", "r", "--report", "r", "-e", text], "run: --report and --ledger have the same file r")):
+        done = command(*args)
+        assert done.returncode == 2 and words in done.stderr and done.stdout == "", f"{args}: {done.stderr}"
+        assert done.stderr.endswith("Try 'weir help'.\n"), done.stderr
+    with open(capture, "rb") as file:
+        done = subprocess.run([WEIR, "check", "-"], stdin=file, capture_output=True, text=True)
+    assert done.returncode == 2 and "- is no text" in done.stderr, done.stderr
+
+
+def test_usual_slips_of_the_text():
+    for text, words in (
+            ("afpacket lo port 53 -> null", "1:13: afpacket takes one bare word, its interface: several are written afpacket "
+             "lo,port,53; a filter stands behind it: -> bpf \"port 53\""),
+            ("afpacket lo filter='port 53' -> null", "1:13: afpacket has no option 'filter'; write -> bpf \"port 53\": it goes "
+             "into the kernel, see weir plan"),
+            ("pcap-replay a.pcap b.pcap -> null", "1:20: pcap-replay takes one bare word, its files: several are written "
+             "pcap-replay a.pcap,b.pcap"),
+            ("afpacket lo -> bpf port 53 -> null", "1:25: bpf takes one bare word, its filter: put several words in quotes: bpf "
+             "\"port 53\""),
+            ("afpacket lo -> pcap -", "1:21: pcap writes files, and '-' is none: for standard output use pipe -"),
+            ("afpacket lo lanes = 2 -> null", "1:13: no blanks around '=': write lanes=2"),
+            ("afpacket lo | null", "1:13: expected '->' instead of '|'"),
+            ("tap: afpacket lo; tap -> null", "1:1: expected a name or a plugin instead of 'tap:'; a definition is written")):
+        errors = check("-e", text)
+        assert f"-e:{words}" in errors, f"{text}: {errors}"
+
+
+def test_what_is_no_file_and_no_interface():
+    folder = tempdir()
+    for options in ("", " overwrite=yes"):
+        run = weir("-e", f"zmq-source ipc://{folder}/none -> pcap {folder}{options}", expect=2)
+        assert f"{folder} is a folder: the name of a file is wanted, such as {folder}/%Y%m%d-%H%M%S.pcap" in run.stderr, run.stderr
+    need_root()
+    run = weir("-e", "afpacket any -> null", expect=2)
+    assert "interfaces are named, as in afpacket eth1,eth2; there is no 'any'" in run.stderr, run.stderr
+
+
+def test_help_of_a_command():
+    for name in ("run", "check", "plan", "graph", "plugins"):
+        said = [command(*args) for args in (["help", name], [name, "--help"], [name, "-h"])]
+        assert len({done.stdout for done in said}) == 1 and not any(done.returncode for done in said), said
+        assert said[0].stdout.startswith(f"Usage:\n  weir {name} [OPTION…] "), said[0].stdout
+    assert command().stdout == command("help").stdout == command("--help").stdout
+
+
+def test_versions_of_the_libraries():
+    said = command("--version").stdout
+    assert re.match(r"weir \d+\.\d+\.\d+, plugin interface \d+\nGLib \d+\.\d+\.\d+\nJSON-GLib \d+\.\d+\.\d+\nbuilt with ", said), said
+    for library in ("libcap-ng", "libpcap", "libzmq", "libxxhash"):
+        assert re.search(rf"[ ,]{library} \d+\.\d+", said), said
 
 
 def test_vlan_is_explained():

@@ -71,6 +71,9 @@ def test_usr1_prints_the_ledger_so_far():
 def test_a_report_that_cannot_be_written_is_refused_before_the_run():
     run = Run(*PLUGINS, "-e", ENDLESS, "--report", "/nowhere/report.json", report=False).wait()
     assert run.status == 2 and "/nowhere/report.json cannot be written" in run.stderr, run.stderr
+    for view in ("--report", "--metrics"):
+        run = Run(*PLUGINS, "-e", ENDLESS, view, tempdir(), report=False).wait()
+        assert run.status == 2 and " cannot be written: Is a directory" in run.stderr, run.stderr
 
 
 def test_docs_describe_every_field():
