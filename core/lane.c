@@ -4,6 +4,7 @@
 #include <weir/dissect.h>
 
 #include "arena.h"
+#include "marks.h"
 #include "post.h"
 #include "queue.h"
 
@@ -14,7 +15,7 @@
 #define BUSY_TICK_NS (10 * 1000000LL)
 #define IDLE_TICK_NS (100 * 1000000LL)
 #define WITNESS_NS   (1000 * 1000000LL)
-#define STUCK_NS     (1000 * 1000000LL) /* a wait that a stop ends if nothing moves for so long */
+#define STUCK_NS     (1000 * 1000000LL) /* without progress */
 
 struct weir_lane {
 	struct weir_context *context;
@@ -27,7 +28,8 @@ struct weir_lane {
 	unsigned poll_max; /* packets a batch */
 	struct weir_arena arena;
 	int64_t mark_ns, oldest_ns; /* of all that is still to come; of this batch */
-	int64_t now_ns, next_tick_ns, next_witness_ns, stuck_since_ns;
+	int64_t now_ns, next_tick_ns, next_witness_ns;
+	int64_t stuck_since_ns; /* it waits, or has nothing to do; 0: it does not */
 	bool gave_up;
 
 	pthread_t thread;
@@ -97,16 +99,30 @@ bool weir_lane_sleep(struct weir_lane *lane, int timeout_ms)
 	return woken;
 }
 
-static void mark_rings(struct weir_lane *lane, int64_t mark_ns, bool done)
+static void note_wait(struct weir_lane *lane)
 {
-	if (!lane->has_queues)
-		return;
-	for (unsigned i = 0; i < lane->posts->len; i++) {
-		const struct weir_post *post = lane->posts->pdata[i];
+	weir_lane_clock(lane);
+	if (!lane->stuck_since_ns)
+		lane->stuck_since_ns = lane->now_ns;
+}
 
-		if (post->plugin == &weir_queue_plugin)
-			weir_queue_mark(post->seat.self.lane, mark_ns, done);
-	}
+static bool is_stuck(const struct weir_lane *lane)
+{
+	return lane->stuck_since_ns && lane->now_ns - lane->stuck_since_ns > STUCK_NS;
+}
+
+static void spread_marks(struct weir_lane *lane, int64_t mark_ns)
+{
+	weir_marks_spread(lane->head, lane->posts, mark_ns, !is_stuck(lane));
+}
+
+/* Lanes could wait for each other where one holds packets, or its times step back, while its rings
+ * are full of younger ones.  So one that is stuck lets the others go on, and will be late. */
+static void publish_marks(struct weir_lane *lane)
+{
+	if (lane->has_queues)
+		weir_marks_publish(lane->posts,
+				   is_stuck(lane) ? weir_marks_youngest(lane->posts) : INT64_MIN);
 }
 
 bool weir_lane_wait(struct weir_lane *lane, int timeout_ms)
@@ -116,15 +132,14 @@ bool weir_lane_wait(struct weir_lane *lane, int timeout_ms)
 		return false;
 	/* What this lane still has to push is this batch and what follows: whoever waits for older
 	 * packets may go on, and so give room. */
-	mark_rings(lane, MAX(lane->mark_ns, lane->oldest_ns), false);
+	spread_marks(lane, MAX(lane->mark_ns, lane->oldest_ns));
+	publish_marks(lane);
+	note_wait(lane);
 	if (weir_lane_sleep(lane, timeout_ms))
 		lane->stuck_since_ns = 0;
 	if (weir_context_stop(lane->context) == WEIR_RUNNING)
 		return true;
-	weir_lane_clock(lane);
-	if (!lane->stuck_since_ns)
-		lane->stuck_since_ns = lane->now_ns;
-	lane->gave_up |= lane->now_ns - lane->stuck_since_ns > STUCK_NS;
+	lane->gave_up |= is_stuck(lane);
 	return !lane->gave_up && weir_context_stop(lane->context) != WEIR_ABANDONED;
 }
 
@@ -156,34 +171,46 @@ static void run_batch(struct weir_lane *lane, unsigned n)
 	weir_post_route(lane->head, lane->batch, n);
 	run_posts(lane);
 	weir_arena_reset(&lane->arena);
+	lane->oldest_ns = INT64_MIN;
 	lane->stuck_since_ns = 0;
 }
 
-static void tick_post(struct weir_post *post, const struct weir_now *now, unsigned why)
+static void tick_post(const struct weir_lane *lane, struct weir_post *post, int64_t stream_ns,
+		      unsigned why)
 {
-	if (post->wake_ns <= now->stream_ns) {
+	struct weir_now now = {.stream_ns = stream_ns, .mono_ns = lane->now_ns};
+
+	if (post->wake_ns <= stream_ns) {
 		post->wake_ns = INT64_MAX;
 		why |= WEIR_TICK_TIME;
 	}
 	if (why)
-		weir_post_tick(post, now, why);
+		weir_post_tick(post, &now, why);
+}
+
+/* Between two passes through the posts, when nothing is on its way. */
+static void settle_marks(struct weir_lane *lane)
+{
+	weir_marks_settle(lane->posts);
+	spread_marks(lane, lane->mark_ns);
 }
 
 /* Upstream first, and what a tick emits runs on at once. */
 static void tick(struct weir_lane *lane, unsigned why)
 {
-	struct weir_now now = {.stream_ns = lane->mark_ns, .mono_ns = lane->now_ns};
-
+	settle_marks(lane);
 	if (__atomic_exchange_n(&lane->reopen, false, __ATOMIC_RELAXED))
 		why |= WEIR_TICK_REOPEN;
 	if (lane->now_ns >= lane->next_tick_ns) {
 		lane->next_tick_ns = lane->now_ns + BUSY_TICK_NS;
 		why |= WEIR_TICK_TIME;
 	}
-	tick_post(lane->head, &now, why);
+	tick_post(lane, lane->head, lane->mark_ns, why);
 	for (unsigned i = 0; i < lane->posts->len; i++) {
-		weir_post_run(lane->posts->pdata[i]);
-		tick_post(lane->posts->pdata[i], &now, why);
+		struct weir_post *post = lane->posts->pdata[i];
+
+		weir_post_run(post);
+		tick_post(lane, post, post->mark_ns, why);
 	}
 	weir_arena_reset(&lane->arena);
 }
@@ -263,8 +290,11 @@ static void loop(struct weir_lane *lane)
 		}
 		if (n > 0)
 			last_packet_ns = lane->now_ns;
+		else
+			note_wait(lane);
 		tick(lane, n == 0 ? WEIR_TICK_IDLE : 0);
-		mark_rings(lane, lane->mark_ns, false);
+		settle_marks(lane);
+		publish_marks(lane);
 		if (lane->now_ns >= lane->next_witness_ns) {
 			lane->next_witness_ns = lane->now_ns + WITNESS_NS;
 			witness(lane);
@@ -304,7 +334,7 @@ static void *lane_main(void *user)
 		drain_abandoned(lane);
 	weir_lane_clock(lane);
 	tick(lane, WEIR_TICK_END);
-	mark_rings(lane, INT64_MAX, true);
+	weir_marks_end(lane->posts);
 	witness(lane);
 	__atomic_store_n(&lane->ended, true, __ATOMIC_RELEASE);
 	lane->context->listener.lane_ended(lane->context->listener.user);
@@ -417,7 +447,7 @@ bool weir_lane_start(struct weir_lane *lane, GError **error)
 
 void weir_lane_skip(struct weir_lane *lane)
 {
-	mark_rings(lane, INT64_MAX, true);
+	weir_marks_end(lane->posts);
 }
 
 void weir_lane_reopen(struct weir_lane *lane)

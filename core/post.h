@@ -31,8 +31,12 @@ struct weir_post {
 	unsigned n_feeders; /* edges that lead here in this lane */
 	struct weir_outlet *outlets;
 	unsigned n_outlets;
-	bool shared;     /* another branch can see the bytes of packets here */
-	int64_t wake_ns; /* stream time for which tick() was asked; INT64_MAX: none */
+	bool shared;          /* another branch can see the bytes of packets here */
+	int64_t wake_ns;      /* stream time for which tick() was asked; INT64_MAX: none */
+	int64_t mark_ns;      /* no later packet that comes in is older, see marks.h */
+	int64_t next_mark_ns; /* the same, while it is being made out */
+	int64_t hold_ns;      /* time of the oldest packet that the plugin holds; INT64_MAX: none */
+	int64_t held_ns;      /* the least that it was since all that was emitted had arrived */
 	uint16_t first_order, last_order; /* that packets may have which are emitted now */
 };
 

@@ -127,6 +127,11 @@ void weir_ring_mark(struct weir_ring *ring, int64_t mark_ns, bool done)
 		ring->wake(ring->consumer);
 }
 
+int64_t weir_ring_key(const struct weir_ring *ring)
+{
+	return ring->key_ns;
+}
+
 void weir_ring_await_room(struct weir_ring *ring)
 {
 	(void)__atomic_exchange_n(&ring->producer_waits, true, __ATOMIC_ACQ_REL);
@@ -240,12 +245,6 @@ void weir_merge_await(struct weir_merge *merge)
 
 /* ---- The plugin ---- */
 
-void weir_queue_mark(struct weir_queue_seat *seat, int64_t mark_ns, bool done)
-{
-	for (unsigned i = 0; i < seat->n_out; i++)
-		weir_ring_mark(seat->out[i], mark_ns, done);
-}
-
 bool weir_queue_waits(struct weir_self *self)
 {
 	const struct weir_queue_config *config = self->config;
@@ -343,7 +342,7 @@ static const struct weir_output outputs[] = {
 
 static const struct weir_counter counters[] = {
 	{"late", WEIR_INFO,
-	 "packets delivered after younger ones, since their lane was silent for a window"},
+	 "packets delivered after younger ones: their lane was silent for a window, or stuck"},
 	{0},
 };
 

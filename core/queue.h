@@ -44,6 +44,8 @@ bool weir_ring_push(struct weir_ring *ring, const struct weir_packet *packet);
 /* Producer: no later packet of this ring will be older; done: none will follow.  Wakes the
  * consumer. */
 void weir_ring_mark(struct weir_ring *ring, int64_t mark_ns, bool done);
+/* Producer: the latest time in this ring so far; INT64_MIN: none. */
+int64_t weir_ring_key(const struct weir_ring *ring);
 /* Producer: is about to wait for room; from now on the consumer wakes it. Try to push once more,
  * then sleep. */
 void weir_ring_await_room(struct weir_ring *ring);
@@ -83,8 +85,5 @@ struct weir_queue_seat {
 /* Whether packets at this producing seat wait for room, as its lane does by itself or as on-full=
  * says. */
 bool weir_queue_waits(struct weir_self *self);
-
-/* Marks all rings of a producing seat. */
-void weir_queue_mark(struct weir_queue_seat *seat, int64_t mark_ns, bool done);
 
 #endif

@@ -158,6 +158,14 @@ void weir_absorbed(struct weir_self *self, uint64_t packets)
 	weir_row_add(&weir_seat_of(self)->row->absorbed, packets);
 }
 
+void weir_hold(struct weir_self *self, int64_t oldest_ns)
+{
+	struct weir_post *post = post_of(self);
+
+	post->hold_ns = oldest_ns;
+	post->held_ns = MIN(post->held_ns, oldest_ns);
+}
+
 uint8_t *weir_scratch(struct weir_self *self, size_t size)
 {
 	return weir_arena_take(weir_lane_arena(weir_seat_of(self)->lane), size);

@@ -95,7 +95,7 @@ struct weir_self {
 };
 
 struct weir_now {
-	int64_t stream_ns; /* the lane's mark: no later packet is older. Packet time behind files,
+	int64_t stream_ns; /* no packet that comes here later is older. Packet time behind files,
 			      the clock behind live sources; INT64_MIN before the first packet */
 	int64_t mono_ns;   /* CLOCK_MONOTONIC, read once a batch */
 };
@@ -342,6 +342,11 @@ unsigned weir_interfaces_upstream(struct weir_self *self, uint16_t *ret_ids, uns
 void weir_emit(struct weir_self *self, unsigned output, const struct weir_packet *packet);
 void weir_made(struct weir_self *self, uint64_t packets);
 void weir_absorbed(struct weir_self *self, uint64_t packets);
+
+/* What transform() or tick() leaves held: the time of the oldest packet, INT64_MAX if there is
+ * none. Until that is said anew nobody behind this stage is told that nothing older follows; but a
+ * lane that is stuck for a second does so, and what is emitted then may count as late. */
+void weir_hold(struct weir_self *self, int64_t oldest_ns);
 
 /* Memory that lives as long as the batch, aligned to 16.  writable: packet->data as memory that may
  * be changed, moved first if others see it. NULL: out of memory. Lane callbacks. */

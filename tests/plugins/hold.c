@@ -34,6 +34,15 @@ static int64_t due_ns(const struct held *held)
 	return held->packet.ts_ns > INT64_MAX - HOLD_NS ? INT64_MAX : held->packet.ts_ns + HOLD_NS;
 }
 
+static void tell(struct weir_self *self)
+{
+	const struct lane *lane = self->lane;
+
+	weir_hold(self, lane->first ? lane->first->packet.ts_ns : INT64_MAX);
+	if (lane->first)
+		weir_wake_at(self, due_ns(lane->first));
+}
+
 static void hold_transform(struct weir_self *self, struct weir_packet *packets, unsigned n)
 {
 	struct lane *lane = self->lane;
@@ -53,8 +62,7 @@ static void hold_transform(struct weir_self *self, struct weir_packet *packets, 
 			lane->first = held;
 		lane->last = held;
 	}
-	if (lane->first)
-		weir_wake_at(self, due_ns(lane->first));
+	tell(self);
 }
 
 static void hold_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
@@ -70,8 +78,7 @@ static void hold_tick(struct weir_self *self, const struct weir_now *now, unsign
 		held->next = lane->emitted;
 		lane->emitted = held;
 	}
-	if (lane->first)
-		weir_wake_at(self, due_ns(lane->first));
+	tell(self);
 }
 
 static void hold_lane_close(struct weir_self *self)
