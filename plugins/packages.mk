@@ -3,6 +3,7 @@ PKGS_bpf        := libpcap
 PKGS_zmq        := libzmq
 PKGS_zmq-source := libzmq
 PKGS_dedup      := libxxhash
+PKGS_libpcap    := libpcap
 PKGS_afxdp      := libxdp libbpf
 
 # The same of programs, and of sources that a plugin shares with another.
