@@ -121,6 +121,7 @@ static void try_open(struct outlet *outlet)
 	/* A refusal only means more waiting. */
 	(void)fcntl(outlet->fd, F_SETPIPE_SZ, PIPE_BYTES);
 	set_flag(&outlet->reading);
+	weir_event(outlet->self, "consumer-came", "%s", outlet->path ? outlet->path : "-");
 }
 
 /* ---- Chunks ---- */
@@ -231,6 +232,7 @@ static void write_some(struct outlet *outlet, struct chunk *chunk)
 	if (n >= 0) {
 		outlet->progress_ns = clock_mono_ns();
 		outlet->done += (size_t)n;
+		weir_count(outlet->self, STREAM_BYTES, (uint64_t)n);
 		if (outlet->done == chunk->len)
 			give_back(outlet, &chunk->sum, WRITTEN);
 	} else if (errno != EAGAIN && errno != EINTR) {

@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 enum outcome { WRITTEN, READER_SLOW, READER_GONE, NO_READER, OTHER_LINKTYPE };
+enum counter { STREAM_BYTES };
 
 /* Whole records, in a part of the buffer. */
 struct chunk {

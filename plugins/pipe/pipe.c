@@ -62,7 +62,11 @@ static const struct weir_output outcomes[] = {
 	{NULL, 0, 0, NULL},
 };
 
-static const struct weir_counter counters[] = {{NULL, 0, NULL}};
+static const struct weir_counter counters[] = {
+	[STREAM_BYTES] = {"stream-bytes", WEIR_INFO,
+			  "bytes that the reader, or its pipe, has taken"},
+	{NULL, 0, NULL},
+};
 
 static const struct weir_interface *interface_of(struct weir_self *self, uint16_t id)
 {
@@ -297,4 +301,5 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.judge = pipe_judge,
 	.tick = pipe_tick,
 	.close = pipe_close,
+	.memory = "buffer",
 };

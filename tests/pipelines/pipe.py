@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The pipe sink: what readers get, slow ones, those that go, and FIFOs."""
-import os, re, select, signal, struct, subprocess, time
+import json, os, re, select, signal, struct, subprocess, time
 from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_shared, open_fifo, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
@@ -85,7 +85,8 @@ def test_a_real_capture_through_a_pipe():
 def test_standard_output_in_a_file():
     path = os.path.join(tempdir(), "x.pcap")
     with open(path, "wb") as file:
-        weir(*PLUGINS, "-e", "numbers count=1000 -> pipe -", stdout=file)
+        run = weir(*PLUGINS, "-e", "numbers count=1000 -> pipe -", stdout=file)
+    assert run.report["nodes"][-1]["counters"]["stream-bytes"] == os.path.getsize(path)
     with open(path, "rb") as file:
         assert count_records(file.read()) == (1000, 0)
 
@@ -181,6 +182,18 @@ def test_a_fifo_waits_for_its_reader():
         assert count_records(file.read()) == (COUNT, 0)
     run.wait()
     assert run.status == 0 and run.report["balanced"] and outcomes(run) == {"written": COUNT}, run.stderr
+
+
+def test_readers_that_come_and_go_are_in_the_ledger_file():
+    folder = tempdir()
+    os.mkfifo(f"{folder}/fifo")
+    run = Run(*PLUGINS, "-e", f"numbers count=1000000000 bytes=1000 -> pipe {folder}/fifo", "--ledger", f"{folder}/ledger")
+    with open_fifo(f"{folder}/fifo", "rb", run) as file:
+        file.read(100_000)
+    run.wait()
+    with open(f"{folder}/ledger") as file:
+        events = [(line["event"], line["detail"]) for line in map(json.loads, file) if line["event"].startswith("consumer")]
+    assert events == [("consumer-came", f"{folder}/fifo"), ("consumer-went", f"{folder}/fifo")], events
 
 
 def test_a_fifo_that_nobody_reads():
