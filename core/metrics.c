@@ -195,7 +195,7 @@ static void add_threads(struct metrics *metrics)
 	       "Processor time of the whole process.");
 	sample(metrics, "weir_cpu_seconds_total", "%.6f", report->cpu_seconds);
 	family(metrics, "weir_thread_cpu_seconds_total", "counter",
-	       "Processor time of a lane's thread.");
+	       "Processor time of a lane's thread, and of the main one.");
 	for (unsigned i = 0; i < report->n_threads; i++) {
 		label(metrics, "thread", report->threads[i].name);
 		sample(metrics, "weir_thread_cpu_seconds_total", "%.6f",

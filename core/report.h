@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 struct weir_thread_time {
-	const char *name; /* of the lane */
+	const char *name; /* of the lane, or "main" */
 	double cpu_seconds;
 };
 

@@ -104,12 +104,28 @@ static struct weir_ledger *take_ledger(const struct run *run)
 	return weir_ledger_new(run->graph, rows, n_lanes);
 }
 
+/* Of the lanes, then of this thread; g_free(). */
+static struct weir_thread_time *thread_times(const struct run *run)
+{
+	unsigned n = run->lanes->len;
+	struct weir_thread_time *times = g_new0(struct weir_thread_time, n + 1);
+	struct timespec now = {0};
+
+	for (unsigned i = 0; i < n; i++) {
+		times[i].name = weir_lane_name(run->lanes->pdata[i]);
+		times[i].cpu_seconds = weir_lane_cpu_seconds(run->lanes->pdata[i]);
+	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	times[n].name = "main";
+	times[n].cpu_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return times;
+}
+
 typedef void (*view_fn)(struct run *run, const struct weir_report *report);
 
 static void show(struct run *run, const struct weir_ledger *ledger, int balanced, view_fn view)
 {
-	g_autofree struct weir_thread_time *threads = g_new0(struct weir_thread_time,
-							     run->lanes->len);
+	g_autofree struct weir_thread_time *threads = thread_times(run);
 	g_auto(GStrv) messages = weir_context_messages(run->context);
 	struct weir_report report = {
 		.graph = run->graph,
@@ -117,16 +133,12 @@ static void show(struct run *run, const struct weir_ledger *ledger, int balanced
 		.start_us = run->start_us,
 		.end_us = run->end_us,
 		.threads = threads,
-		.n_threads = run->lanes->len,
+		.n_threads = run->lanes->len + 1,
 		.cpu_seconds = (double)clock() / CLOCKS_PER_SEC,
 		.messages = (const char *const *)messages,
 		.balanced = balanced,
 	};
 
-	for (unsigned i = 0; i < run->lanes->len; i++) {
-		threads[i].name = weir_lane_name(run->lanes->pdata[i]);
-		threads[i].cpu_seconds = weir_lane_cpu_seconds(run->lanes->pdata[i]);
-	}
 	view(run, &report);
 }
 

@@ -118,6 +118,13 @@ def test_strict_makes_loss_an_exit_status():
     weir(*PLUGINS, "--strict", "-e", "numbers count=10 -> check-order", expect=0)
 
 
+def test_what_the_nic_lost_is_loss_under_strict():
+    run = weir(*PLUGINS, "--strict", "-e", "missing -> null", expect=3)
+    assert run.report["nic"] == 7 and run.report["lost"] == 0 and "; lost by the NIC: 7\n" in run.stderr, run.stderr
+    weir(*PLUGINS, "-e", "missing -> null", expect=0)
+    assert "nic" not in weir(*PLUGINS, "-e", "numbers -> null").report
+
+
 ENDLESS = "numbers count=1000000000 -> check-order delay=1ms"
 
 

@@ -32,7 +32,8 @@ def test_lanes_of_the_report_add_up():
                 assert sum(lane["outputs"][output][unit] for lane in entry["lanes"]) == total[unit], entry
     assert node(report, "snaplen:1")["in"] == {"packets": 9000, "captured_bytes": 9000 * 64, "wire_bytes": 9000 * 64}
     assert node(report, "snaplen:1")["outputs"]["out"]["captured_bytes"] == 9000 * 50
-    assert sorted(thread["name"] for thread in report["threads"]) == [f"numbers:1/{i}" for i in range(3)]
+    assert [thread["name"] for thread in report["threads"]] == [*(f"numbers:1/{i}" for i in range(3)), "main"]
+    assert 0 < sum(thread["cpu_seconds"] for thread in report["threads"]) <= report["cpu_seconds"] + 0.01
     assert node(report, "numbers:1")["options"] == {"count": "3000", "lanes": "3", "gap": "1us", "start": "0s",
                                                     "bytes": "64"}
 
