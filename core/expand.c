@@ -119,6 +119,8 @@ char *weir_expand(struct weir_self *self, const char *pattern, int64_t ts_ns, bo
 	FILE *out;
 	bool ok;
 
+	if (!pattern)
+		return NULL;
 	if (local)
 		localtime_r(&seconds, &filling.time);
 	else
@@ -137,7 +139,7 @@ bool weir_pattern_has(const char *pattern, const char *name)
 {
 	const char *end;
 
-	for (; (pattern = strchr(pattern, '%')); pattern = end) {
+	for (; pattern && (pattern = strchr(pattern, '%')); pattern = end) {
 		end = directive_end(pattern);
 		if (!end)
 			return false;

@@ -85,9 +85,29 @@ void weir_instance_free(struct weir_instance *instance)
 	g_free(instance);
 }
 
+void weir_fault(struct weir_seat *seat, const char *format, ...)
+{
+	g_autofree char *what = NULL;
+	va_list args;
+
+	va_start(args, format);
+	what = g_strdup_vprintf(format, args);
+	va_end(args);
+	__atomic_fetch_add(&seat->row->faults, 1, __ATOMIC_RELAXED);
+	weir_log(&seat->self, WEIR_WARN, "a fault of plugin '%s': %s",
+		 seat->instance->node->plugin->name, what);
+}
+
 uint32_t weir_instance_affinity(struct weir_instance *instance)
 {
 	const struct weir_plugin *plugin = instance->node->plugin;
+	uint32_t kind = plugin->affinity ? plugin->affinity(&instance->seat.self)
+					 : plugin->lanes_kind;
 
-	return plugin->affinity ? plugin->affinity(&instance->seat.self) : plugin->lanes_kind;
+	if (kind <= WEIR_LANES_ONE)
+		return kind;
+	weir_errors_add(instance->context->errors, instance->node->where,
+			"%s: a fault of plugin '%s': affinity() returned %u", instance->node->name,
+			plugin->name, kind);
+	return WEIR_LANES_ONE;
 }

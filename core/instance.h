@@ -85,6 +85,9 @@ static inline struct weir_seat *weir_seat_of(struct weir_self *self)
 	return (struct weir_seat *)self;
 }
 
+/* Says and counts that its plugin has asked for what cannot be, and is not done. Any thread. */
+void weir_fault(struct weir_seat *seat, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
 /* How it splits its packets, or what it needs: WEIR_LANES_*. */
 uint32_t weir_instance_affinity(struct weir_instance *instance);
 

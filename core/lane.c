@@ -237,8 +237,12 @@ static int poll_head(struct weir_lane *lane, int timeout_ms)
 	int n = lane->head->plugin->poll(&lane->head->seat.self, lane->batch, lane->poll_max,
 					 timeout_ms, &mark_ns);
 
-	g_assert(n >= WEIR_FAILED && n <= (int)lane->poll_max);
 	weir_lane_clock(lane);
+	if (n < WEIR_FAILED || n > (int)lane->poll_max) {
+		weir_fault(&lane->head->seat, "poll() returned %d, asked for at most %u packets", n,
+			   lane->poll_max);
+		return WEIR_FAILED;
+	}
 	if (n > 0)
 		run_batch(lane, (unsigned)n);
 	lane->mark_ns = MAX(lane->mark_ns, mark_ns);

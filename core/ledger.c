@@ -44,6 +44,7 @@ static void add_came(struct weir_row *sum, const struct weir_row *row, const str
 	add_count(&sum->in, &row->in);
 	add(&sum->made, &row->made);
 	add(&sum->astray, &row->astray);
+	add(&sum->faults, &row->faults);
 	for (unsigned i = 0; i < node->n_counters; i++) {
 		add(&sum->counters[i], &row->counters[i]);
 		sum->counter_set[i] |= __atomic_load_n(&row->counter_set[i], __ATOMIC_RELAXED);
@@ -244,6 +245,9 @@ bool weir_ledger_balance(struct weir_ledger *ledger)
 				" packets a verdict that is none of its %u outputs",
 				entry->node->name, entry->node->plugin->name, entry->total.astray,
 				entry->node->n_outputs);
+		if (entry->total.faults)
+			problem(ledger, "%s: faults of plugin '%s', each in a warning: %" PRIu64,
+				entry->node->name, entry->node->plugin->name, entry->total.faults);
 		if (entry->held != 0)
 			problem(ledger, "%s: %" PRId64 " packets %s", entry->node->name,
 				entry->held,

@@ -19,6 +19,7 @@ struct weir_row {
 	struct weir_count in;
 	uint64_t made, absorbed;
 	uint64_t astray;        /* packets with a verdict that is none of its outputs: a fault */
+	uint64_t faults;        /* calls into core that cannot be right; any thread */
 	struct weir_count *out; /* n_outputs */
 	uint64_t *counters;     /* n_counters */
 	bool *counter_set;      /* a counter that was never set is absent, not 0 */

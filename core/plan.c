@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define MAX_LANES 1024u /* of a source: more than there are queues of a NIC, or processors */
+
 static void domain_free(struct weir_domain *domain)
 {
 	g_ptr_array_unref(domain->nodes);
@@ -105,12 +107,25 @@ static struct weir_domain *domain_new(struct weir_plan *plan, struct weir_instan
 	return domain;
 }
 
+static unsigned source_lanes(struct weir_instance *head)
+{
+	const struct weir_plugin *plugin = head->node->plugin;
+	uint32_t lanes = plugin->lanes ? plugin->lanes(&head->seat.self) : 1;
+
+	if (lanes > 0 && lanes <= MAX_LANES)
+		return lanes;
+	weir_errors_add(head->context->errors, head->node->where,
+			"%s: a fault of plugin '%s': lanes() returned %u, and 1 to %u can be",
+			head->node->name, plugin->name, lanes, MAX_LANES);
+	return 1;
+}
+
 static void add_source(struct weir_plan *plan, struct weir_instance *head)
 {
 	const struct weir_plugin *plugin = head->node->plugin;
 	struct weir_domain *domain = domain_new(plan, head);
 
-	domain->n_lanes = plugin->lanes ? plugin->lanes(&head->seat.self) : 1;
+	domain->n_lanes = source_lanes(head);
 	domain->split = domain->n_lanes == 1 ? WEIR_LANES_ONE : weir_instance_affinity(head);
 	domain->live = plugin->flags & WEIR_LIVE;
 	domain->files = !domain->live;

@@ -3,6 +3,8 @@
 
 #include "queue.h"
 
+#include <weir/capfile.h>
+
 #include <string.h>
 
 struct weir_post *weir_post_new(struct weir_instance *instance, struct weir_lane *lane)
@@ -108,6 +110,27 @@ static struct weir_count sum(const struct weir_packet *packets, unsigned n)
 	return count;
 }
 
+/* Sinks make room for no more. */
+static void limit(struct weir_post *post, struct weir_packet *packet)
+{
+	if (packet->caplen <= WEIR_MAX_CAPLEN)
+		return;
+	weir_fault(&post->seat, "a packet of %u captured bytes", packet->caplen);
+	packet->caplen = WEIR_MAX_CAPLEN;
+}
+
+/* The same of packets that leave a post. */
+static struct weir_count sum_left(struct weir_post *post, struct weir_packet *packets, unsigned n)
+{
+	uint32_t longest = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		longest = MAX(longest, packets[i].caplen);
+	for (unsigned i = 0; longest > WEIR_MAX_CAPLEN && i < n; i++)
+		limit(post, &packets[i]);
+	return sum(packets, n);
+}
+
 static bool all_have(unsigned verdict, const struct weir_packet *packets, unsigned n)
 {
 	unsigned differs = 0;
@@ -166,7 +189,7 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 	unsigned left = n;
 
 	if (all_have(0, packets, n)) {
-		count = sum(packets, n);
+		count = sum_left(post, packets, n);
 		weir_row_count(&row->out[0], &count);
 		deliver(post, 0, packets, n, true);
 		return;
@@ -181,7 +204,7 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 
 		if (!found)
 			continue;
-		count = sum(to, found);
+		count = sum_left(post, to, found);
 		weir_row_count(&row->out[o], &count);
 		deliver(post, o, to, found, o == 0);
 		left -= found;
@@ -254,7 +277,9 @@ static void run_batch(struct weir_post *post, struct weir_packet *packets, unsig
 	if (post->plugin->transform) {
 		post->first_order = packets[0].order;
 		post->last_order = packets[n - 1].order;
+		post->may_emit = true;
 		post->plugin->transform(&post->seat.self, packets, n);
+		post->may_emit = false;
 		weir_post_publish(post);
 		return;
 	}
@@ -288,7 +313,9 @@ void weir_post_tick(struct weir_post *post, const struct weir_now *now, unsigned
 		return;
 	use_up(post);
 	post->first_order = post->last_order = 0;
+	post->may_emit = true;
 	post->plugin->tick(&post->seat.self, now, why);
+	post->may_emit = false;
 	weir_post_publish(post);
 }
 
@@ -297,6 +324,7 @@ void weir_post_emit(struct weir_post *post, unsigned output, const struct weir_p
 	struct weir_packet copy = *packet;
 	struct weir_outlet *outlet = &post->outlets[output];
 
+	limit(post, &copy);
 	copy.verdict = 0;
 	/* What was held, or made, has a position of another batch, or none: it stays behind what
 	 * was emitted before it. */

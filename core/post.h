@@ -31,6 +31,7 @@ struct weir_post {
 	unsigned n_feeders; /* edges that lead here in this lane */
 	struct weir_outlet *outlets;
 	unsigned n_outlets;
+	bool may_emit;        /* transform() or tick() runs */
 	bool shared;          /* another branch can see the bytes of packets here */
 	int64_t wake_ns;      /* stream time for which tick() was asked; INT64_MAX: none */
 	int64_t mark_ns;      /* no later packet that comes in is older, see marks.h */

@@ -11,10 +11,23 @@ static struct weir_context *context_of(struct weir_self *self)
 	return weir_seat_of(self)->instance->context;
 }
 
-static struct weir_post *post_of(struct weir_self *self)
+static const struct weir_plugin *plugin_of(struct weir_self *self)
 {
-	g_assert(weir_seat_of(self)->lane);
-	return (struct weir_post *)self;
+	return weir_seat_of(self)->instance->node->plugin;
+}
+
+/* For calls that only callbacks of a lane may make; false: it is a fault. */
+static bool in_lane(struct weir_self *self, const char *call)
+{
+	if (weir_seat_of(self)->lane)
+		return true;
+	weir_fault(weir_seat_of(self), "%s() where there is no lane", call);
+	return false;
+}
+
+static char *format_text(const char *format, va_list args)
+{
+	return format ? g_strdup_vprintf(format, args) : g_strdup("(NULL)");
 }
 
 /* ---- Words ---- */
@@ -36,7 +49,7 @@ void weir_error(struct weir_self *self, const char *option, const char *format, 
 	va_list args;
 
 	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
+	text = format_text(format, args);
 	va_end(args);
 	pthread_mutex_lock(&context->lock);
 	weir_errors_add(context->errors, place_of(node, option), "%s: %s", node->name, text);
@@ -81,7 +94,7 @@ void weir_log(struct weir_self *self, int level, const char *format, ...)
 	if (!may_log(context, self, format, &hidden))
 		return;
 	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
+	text = format_text(format, args);
 	va_end(args);
 	if (hidden)
 		with_hidden = g_strdup_printf("%s (and %u more such lines)", text, hidden);
@@ -96,7 +109,7 @@ void weir_event(struct weir_self *self, const char *event, const char *format, .
 	va_list args;
 
 	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
+	text = format_text(format, args);
 	va_end(args);
 	context->listener.event(context->listener.user, weir_seat_of(self), event, text);
 }
@@ -105,6 +118,10 @@ void weir_event(struct weir_self *self, const char *event, const char *format, .
 
 uint16_t weir_interface_add(struct weir_self *self, const struct weir_interface *interface)
 {
+	if (!interface) {
+		weir_fault(weir_seat_of(self), "%s() of no interface", __func__);
+		return UINT16_MAX;
+	}
 	return weir_interfaces_add(context_of(self)->interfaces, weir_seat_of(self)->instance->node,
 				   interface);
 }
@@ -144,8 +161,16 @@ unsigned weir_interfaces_upstream(struct weir_self *self, uint16_t *ret_ids, uns
 
 void weir_emit(struct weir_self *self, unsigned output, const struct weir_packet *packet)
 {
-	g_assert(output < weir_seat_of(self)->instance->node->n_outputs);
-	weir_post_emit(post_of(self), output, packet);
+	struct weir_seat *seat = weir_seat_of(self);
+
+	if (!in_lane(self, __func__))
+		return;
+	if (output >= seat->instance->node->n_outputs)
+		weir_fault(seat, "%s() to output %u, which is not in its table", __func__, output);
+	else if (!((struct weir_post *)seat)->may_emit)
+		weir_fault(seat, "%s() outside of transform() and tick()", __func__);
+	else
+		weir_post_emit((struct weir_post *)seat, output, packet);
 }
 
 void weir_made(struct weir_self *self, uint64_t packets)
@@ -160,24 +185,30 @@ void weir_absorbed(struct weir_self *self, uint64_t packets)
 
 void weir_hold(struct weir_self *self, int64_t oldest_ns)
 {
-	struct weir_post *post = post_of(self);
+	struct weir_post *post = (struct weir_post *)self;
 
+	if (!in_lane(self, __func__))
+		return;
 	post->hold_ns = oldest_ns;
 	post->held_ns = MIN(post->held_ns, oldest_ns);
 }
 
 uint8_t *weir_scratch(struct weir_self *self, size_t size)
 {
+	if (!in_lane(self, __func__))
+		return NULL;
 	return weir_arena_take(weir_lane_arena(weir_seat_of(self)->lane), size);
 }
 
 uint8_t *weir_writable(struct weir_self *self, struct weir_packet *packet)
 {
-	const struct weir_post *post = post_of(self);
-	const struct weir_plugin *source = weir_lane_domain(post->seat.lane)->head->node->plugin;
+	const struct weir_post *post = (struct weir_post *)self;
 	uint8_t *copy;
 
-	if (!post->shared && source->flags & WEIR_MEMORY_WRITABLE)
+	if (!in_lane(self, __func__))
+		return NULL;
+	if (!post->shared &&
+	    weir_lane_domain(post->seat.lane)->head->node->plugin->flags & WEIR_MEMORY_WRITABLE)
 		return (uint8_t *)packet->data;
 	copy = weir_scratch(self, packet->caplen);
 	if (!copy)
@@ -191,8 +222,10 @@ uint8_t *weir_writable(struct weir_self *self, struct weir_packet *packet)
 
 void weir_wake_at(struct weir_self *self, int64_t stream_ns)
 {
-	struct weir_post *post = post_of(self);
+	struct weir_post *post = (struct weir_post *)self;
 
+	if (!in_lane(self, __func__))
+		return;
 	post->wake_ns = MIN(post->wake_ns, stream_ns);
 }
 
@@ -200,12 +233,14 @@ bool weir_wait(struct weir_self *self, int timeout_ms)
 {
 	struct weir_lane *lane = weir_seat_of(self)->lane;
 
-	return weir_lane_domain(lane)->waits && weir_lane_wait(lane, timeout_ms);
+	return in_lane(self, __func__) && weir_lane_domain(lane)->waits &&
+	       weir_lane_wait(lane, timeout_ms);
 }
 
 void weir_notify(struct weir_self *self)
 {
-	weir_lane_wake(weir_seat_of(self)->lane);
+	if (in_lane(self, __func__))
+		weir_lane_wake(weir_seat_of(self)->lane);
 }
 
 void weir_finish(struct weir_self *self)
@@ -213,6 +248,10 @@ void weir_finish(struct weir_self *self)
 	struct weir_instance *instance = weir_seat_of(self)->instance;
 	struct weir_context *context = instance->context;
 
+	if (plugin_of(self)->kind != WEIR_SINK) {
+		weir_fault(weir_seat_of(self), "%s() of what is no sink", __func__);
+		return;
+	}
 	if (__atomic_exchange_n(&instance->finished, true, __ATOMIC_RELAXED))
 		return;
 	if (__atomic_sub_fetch(&context->unfinished_sinks, 1, __ATOMIC_RELAXED) == 0)
@@ -223,28 +262,45 @@ void weir_finish(struct weir_self *self)
 
 void weir_settle(struct weir_self *self, unsigned outcome, uint64_t packets, uint64_t bytes)
 {
-	struct weir_count *count = &weir_seat_of(self)->row->out[outcome];
+	struct weir_seat *seat = weir_seat_of(self);
+	struct weir_count *count;
 
-	g_assert(outcome < weir_seat_of(self)->instance->node->n_outputs);
+	if (plugin_of(self)->kind != WEIR_SINK || outcome >= seat->instance->node->n_outputs) {
+		weir_fault(seat, "%s() of outcome %u, which no sink's table has", __func__,
+			   outcome);
+		return;
+	}
+	count = &seat->row->out[outcome];
 	__atomic_fetch_add(&count->packets, packets, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&count->captured, bytes, __ATOMIC_RELAXED);
 }
 
+/* NULL after a fault. */
 static uint64_t *counter_of(struct weir_self *self, unsigned counter)
 {
-	struct weir_row *row = weir_seat_of(self)->row;
+	struct weir_seat *seat = weir_seat_of(self);
+	struct weir_row *row = seat->row;
 
-	g_assert(counter < weir_seat_of(self)->instance->node->n_counters);
+	if (counter >= seat->instance->node->n_counters) {
+		weir_fault(seat, "counter %u is not in its table", counter);
+		return NULL;
+	}
 	__atomic_store_n(&row->counter_set[counter], true, __ATOMIC_RELAXED);
 	return &row->counters[counter];
 }
 
 void weir_count(struct weir_self *self, unsigned counter, uint64_t n)
 {
-	__atomic_fetch_add(counter_of(self, counter), n, __ATOMIC_RELAXED);
+	uint64_t *at = counter_of(self, counter);
+
+	if (at)
+		__atomic_fetch_add(at, n, __ATOMIC_RELAXED);
 }
 
 void weir_witness(struct weir_self *self, unsigned counter, uint64_t value)
 {
-	__atomic_store_n(counter_of(self, counter), value, __ATOMIC_RELAXED);
+	uint64_t *at = counter_of(self, counter);
+
+	if (at)
+		__atomic_store_n(at, value, __ATOMIC_RELAXED);
 }

@@ -127,6 +127,9 @@ static bool check_option(const struct weir_plugin *plugin, unsigned i, GError **
 	if (option->offset > plugin->config_size || size > plugin->config_size - option->offset)
 		return refuse(error, "option '%s' lies beyond its config of %zu bytes",
 			      option->name, plugin->config_size);
+	if (option->offset % MIN(size, sizeof(uint64_t)))
+		return refuse(error, "option '%s' lies at %u, where its type cannot", option->name,
+			      option->offset);
 	return check_range(plugin, option, error) && check_fallback(plugin, option, error);
 }
 
@@ -169,6 +172,18 @@ static bool check_output(const struct weir_plugin *plugin, unsigned i, GError **
 	return true;
 }
 
+static bool check_counter(const struct weir_plugin *plugin, unsigned i, GError **error)
+{
+	const struct weir_counter *counter = weir_plugin_counter(plugin, i);
+
+	if (!is_key(counter->name))
+		return refuse(error, "'%s' is no name for a counter", counter->name);
+	if ((counter->role & WEIR_ROLE) > WEIR_MINUS_BYTES)
+		return refuse(error, "counter '%s' has a role that this Weir does not know",
+			      counter->name);
+	return true;
+}
+
 static bool check_tables(const struct weir_plugin *plugin, GError **error)
 {
 	for (unsigned i = 0; plugin->options && weir_plugin_option(plugin, i)->name; i++)
@@ -178,9 +193,8 @@ static bool check_tables(const struct weir_plugin *plugin, GError **error)
 		if (!check_output(plugin, i, error))
 			return false;
 	for (unsigned i = 0; plugin->counters && weir_plugin_counter(plugin, i)->name; i++)
-		if (!is_key(weir_plugin_counter(plugin, i)->name))
-			return refuse(error, "'%s' is no name for a counter",
-				      weir_plugin_counter(plugin, i)->name);
+		if (!check_counter(plugin, i, error))
+			return false;
 	if (!plugin->outputs || !weir_plugin_output(plugin, 0)->name)
 		return refuse(error, "it has no outputs or outcomes");
 	return true;
@@ -210,6 +224,9 @@ bool weir_table_check(const struct weir_plugin *plugin, const char *name, GError
 			      plugin->name ? plugin->name : "", name);
 	if (!plugin->version || !plugin->summary || !plugin->example)
 		return refuse(error, "it lacks version, summary or example");
+	if (plugin->lanes_kind > WEIR_LANES_ONE)
+		return refuse(error, "it needs lanes of a kind that this Weir does not know (%u)",
+			      plugin->lanes_kind);
 	return check_callbacks(plugin, error) && check_tables(plugin, error) &&
 	       check_memory(plugin, error);
 }

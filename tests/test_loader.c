@@ -379,6 +379,11 @@ ParameterizedTestParameters(loader, constants)
 		{".kind = WEIR_SINK, .judge = 0", "a sink needs judge(), and has no transform()"},
 		{".outputs = 0", "it has no outputs or outcomes"},
 		{".memory = \"n\"", "'n', which it says is memory, is no size in its table"},
+		{".lanes_kind = 3", "it needs lanes of a kind that this Weir does not know (3)"},
+		{".counters = (struct weir_counter[]){{\"c\", 9, \"h\"}, {0}}",
+		 "counter 'c' has a role that this Weir does not know"},
+		{".counters = (struct weir_counter[]){{\"C\", 0, \"h\"}, {0}}",
+		 "'C' is no name for a counter"},
 		{".config_size = 4", "option 'n' lies beyond its config of 4 bytes"},
 	};
 	return cr_make_param_array(struct row, rows, G_N_ELEMENTS(rows));
@@ -409,6 +414,8 @@ ParameterizedTestParameters(loader, options)
 		{"{\"a\", 99, 0, \"1\", 0, \"h\"}", "option 'a' is of no known type (99)"},
 		{"{\"a\", WEIR_NUMBER, 12, \"1\", 0, \"h\"}",
 		 "option 'a' lies beyond its config of 16 bytes"},
+		{"{\"a\", WEIR_NUMBER, 4, \"1\", 0, \"h\"}",
+		 "option 'a' lies at 4, where its type cannot"},
 		{"{\"a\", WEIR_CHOICE, 8, \"x\", 0, \"h\"}",
 		 "option 'a' needs a range of 1 to 32 words"},
 		{"{\"a\", WEIR_NUMBER, 0, \"1\", \"1..x\", \"h\"}",

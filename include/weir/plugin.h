@@ -311,7 +311,14 @@ struct weir_plugin {
 
 extern WEIR_EXPORT const struct weir_plugin weir_plugin;
 
-/* ---- What core does for a plugin ---- */
+/*
+ * ---- What core does for a plugin ----
+ *
+ * A call that cannot be right, since an output, outcome or counter is not in the table or the call
+ * belongs into another callback, is not carried out: core says which plugin has that fault, the run
+ * goes on, and its ledger does not close.  So it is with what callbacks return and set: verdicts,
+ * numbers of packets (that ends the run), lanes (that refuses it).  Pointers are believed.
+ */
 
 /* Says why a callback of the main thread returns false, or poll() WEIR_FAILED.  option: the name of
  * the option at fault, so that the message can point at it, or NULL.  Several may be said. Any

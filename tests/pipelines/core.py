@@ -36,6 +36,34 @@ def test_a_verdict_that_is_no_output_is_named():
         assert f"weir: warning: {node}:1: a fault of plugin '{node}': a verdict that is none" in run.stderr, run.stderr
 
 
+def test_a_plugin_that_asks_for_what_cannot_be_is_named_and_does_no_harm():
+    emits, judges = "numbers count=300 -> faulty fault={} -> check-order", "numbers count=300 -> faulty-sink fault={}"
+    polls = "faulty-source fault={} -> check-order"
+    for text, fault, words in (
+        (emits, "emit", "weir_emit() to output 2, which is not in its table"),
+        (emits, "count", "counter 1 is not in its table"),
+        (emits, "witness", "counter 1 is not in its table"),
+        (emits, "settle", "weir_settle() of outcome 2"),
+        (emits, "finish", "weir_finish() of what is no sink"),
+        (emits, "long", "a packet of 4294967295 captured bytes"),
+        (emits, "no-lane", "weir_emit() where there is no lane"),
+        (emits, "nulls", "weir_interface_add() of no interface"),
+        (judges, "emit", "weir_emit() outside of transform() and tick()"),
+        (judges, "settle", "weir_settle() of outcome 2"),
+        (polls, "long", "a packet of 268435456 captured bytes"),
+        (polls, "poll-many", "poll() returned 257"),
+        (polls, "poll-negative", "poll() returned -3"),
+    ):
+        run = weir(*PLUGINS, "-e", text.format(fault), expect=1, balanced=False)
+        assert "warning: faulty" in run.stderr and words in run.stderr, run.stderr
+        assert any("faults of plugin 'faulty" in problem for problem in run.report["problems"]), run.report["problems"]
+    for text, fault, words in ((emits, "affinity", "affinity() returned 17"),
+                               (polls, "no-lanes", "lanes() returned 0"),
+                               (polls, "many-lanes", "lanes() returned 4294967295")):
+        run = weir(*PLUGINS, "-e", text.format(fault), expect=2, balanced=None)
+        assert words in run.stderr, run.stderr
+
+
 def test_two_lanes_become_one_in_order_of_time():
     run = weir(*PLUGINS, "-e", f"numbers count={MANY} lanes=2 -> queue 8MiB lanes=1 -> check-order")
     assert out(run, "check-order:1", "seen") == 2 * MANY and backwards(run, "check-order:1") == 0
