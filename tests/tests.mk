@@ -1,15 +1,16 @@
 # Unit tests are criterion programs (tests/test_*.c); the rest are programs that print TAP; tests/run runs
 # and counts them.
 
-TEST_SRC  := $(wildcard tests/test_*.c)
+TEST_SRC  := $(filter-out $(foreach n,$(LEFT_OUT),$(wildcard tests/test_$(n)_*.c)),$(wildcard tests/test_*.c))
 TEST_BIN  := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_PKGS := $(CORE_PKGS) criterion libxxhash
+TEST_LIBS_test_afxdp_filter := -lbpf
 
 $(B)/tests/%: tests/%.c $(wildcard tests/harness.c tests/*.h) $(B)/libweir.so
 	@echo "  CC    $@"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Icore -Itests $(call pkg_cflags,$(TEST_PKGS)) $(CFLAGS) -Wno-pedantic -MMD -MP -o $@ \
-		$(sort $< $(filter tests/harness.c,$^)) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lweir $(call pkg_libs,$(TEST_PKGS)) -lpcap -lm
+		$(sort $< $(filter tests/harness.c,$^)) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lweir $(call pkg_libs,$(TEST_PKGS)) $(TEST_LIBS_$*) -lpcap -lm
 
 # Plugins that only tests use, beside them and out of the search path.
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(B)/tests/plugins/%.so,$(wildcard tests/plugins/*.c))

@@ -4,7 +4,9 @@
  */
 #include "afxdp.h"
 
+#include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,6 +107,8 @@ static const char *afxdp_want(struct weir_self *self, const struct weir_insn *wa
 
 	if (!failure)
 		return NULL;
+	if (failure == -EOPNOTSUPP)
+		return "it is too long for an XDP program, or has a loop";
 	snprintf(node->refusal, sizeof(node->refusal),
 		 "the kernel does not take a program of %u instructions: %s", len,
 		 strerror(-failure));
@@ -240,6 +244,6 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.witness = afxdp_witness,
 	.lane_close = afxdp_lane_close,
 	.close = afxdp_close,
-	.needs = "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF",
+	.needs = "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_IPC_LOCK",
 	.memory = "umem",
 };

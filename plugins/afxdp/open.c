@@ -26,11 +26,11 @@ static void refuse(struct weir_self *self, const char *option, const char *what,
 	privileges_missing(missing, sizeof(missing));
 	if ((failure == -EPERM || failure == -EACCES) && *missing)
 		weir_error(self, NULL,
-			   "%s needs the capability %s: run as root, or 'setcap "
-			   "cap_net_admin,cap_net_raw,cap_bpf=ep' on the program",
+			   "%s is refused, for lack of %s: run as root, or 'setcap "
+			   "cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep' on the program",
 			   what, missing);
 	else
-		weir_error(self, option, "%s: %s", what, strerror(-failure));
+		weir_error(self, option, "%s is refused: %s", what, strerror(-failure));
 }
 
 /* ---- The interface ---- */
@@ -195,12 +195,11 @@ static void warn_of_offloads(struct weir_self *self)
 
 bool afxdp_open_node(struct weir_self *self)
 {
-	const struct afxdp_config *config = self->config;
 
 	if (!find_link(self) || !check_queues(self) || !open_packet_socket(self) ||
 	    !refuse_foreign(self))
 		return false;
-	umem_raise_limit(config->umem_bytes);
+	umem_raise_limit();
 	if (!load_program(self) || !attach_program(self))
 		return false;
 	warn_of_offloads(self);

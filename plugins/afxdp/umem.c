@@ -85,16 +85,12 @@ uint64_t umem_limit(void)
 	return limit.rlim_cur;
 }
 
-void umem_raise_limit(uint64_t bytes)
+void umem_raise_limit(void)
 {
-	struct rlimit limit;
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
 
-	if (umem_limit() == UINT64_MAX || getrlimit(RLIMIT_MEMLOCK, &limit))
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit))
 		return;
-	rlim_t wanted = limit.rlim_cur + bytes;
-	struct rlimit raised = {wanted, wanted > limit.rlim_max ? wanted : limit.rlim_max};
-	if (setrlimit(RLIMIT_MEMLOCK, &raised) == 0 || limit.rlim_max == limit.rlim_cur)
-		return;
-	raised = (struct rlimit){limit.rlim_max, limit.rlim_max};
-	setrlimit(RLIMIT_MEMLOCK, &raised);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
 }

@@ -26,8 +26,8 @@ int umem_open(struct umem *umem, uint32_t chunks, uint32_t chunk_bytes);
 /* Once its socket is closed; takes one that was never opened. */
 void umem_close(struct umem *umem);
 
-/* Has the process be allowed to lock that many bytes more, as far as it may say so itself. */
-void umem_raise_limit(uint64_t bytes);
+/* Allows the process to lock as many bytes as it may allow itself. */
+void umem_raise_limit(void);
 
 /* The bytes that it may lock; UINT64_MAX: any number. */
 uint64_t umem_limit(void);
