@@ -73,6 +73,7 @@ struct afxdp_node {
 	enum link_state state; /* that was said last */
 	int refused;           /* index of an interface that the program cannot be attached to */
 	int attached;          /* atomic: index of the one that it is on */
+	unsigned returned;     /* atomic: lanes that have opened their rings on it again */
 };
 
 /* ---- open.c: the main thread, and once more for an interface that came back ---- */
@@ -81,7 +82,8 @@ struct afxdp_node {
 bool afxdp_open_node(struct weir_self *self);
 bool afxdp_open_lane(struct weir_self *self);
 
-/* 0 or -errno, and what was chosen. */
+/* 0 or -errno. */
+int afxdp_add_promiscuity(int fd, int index);
 int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node);
 int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *node,
 		    struct ring *ring, uint32_t queue);

@@ -71,7 +71,7 @@ static bool check_queues(struct weir_self *self)
 	return good;
 }
 
-static int add_promiscuity(int fd, int index)
+int afxdp_add_promiscuity(int fd, int index)
 {
 	struct packet_mreq membership = {.mr_ifindex = index, .mr_type = PACKET_MR_PROMISC};
 	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership))
@@ -91,7 +91,7 @@ static bool open_packet_socket(struct weir_self *self)
 		refuse(self, NULL, "a packet socket", -errno);
 		return false;
 	}
-	int failure = config->promisc ? add_promiscuity(node->fd, node->link.index) : 0;
+	int failure = config->promisc ? afxdp_add_promiscuity(node->fd, node->link.index) : 0;
 	if (failure)
 		weir_error(self, "promisc",
 			   "promisc=yes: %s does not become promiscuous: %s; promisc=no would work",
@@ -216,9 +216,12 @@ int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *
 		.flags = config->mode == AFXDP_ZEROCOPY ? XDP_ZEROCOPY
 			 : config->mode == AFXDP_AUTO   ? 0
 							: XDP_COPY,
-		.busy_poll_ns = config->busy_poll_ns,
 	};
-	return ring_open(ring, node->link.name, queue, &choice);
+	int failure = ring_open(ring, node->link.name, queue, &choice);
+
+	if (!failure && config->busy_poll_ns)
+		failure = ring_set_busy_poll(ring, config->busy_poll_ns);
+	return failure;
 }
 
 static void refuse_ring(struct weir_self *self, uint32_t queue, int failure)

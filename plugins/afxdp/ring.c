@@ -21,6 +21,13 @@
 #define XDP_PKT_CONTD (1 << 0)
 #endif
 
+/* Of Linux 5.11. */
+#ifndef SO_PREFER_BUSY_POLL
+#define SO_PREFER_BUSY_POLL 69
+#define SO_BUSY_POLL_BUDGET 70
+#endif
+#define BUSY_POLL_BUDGET 64
+
 #define BUSY_TRIES    200
 #define BUSY_PAUSE_NS 10000000L
 #define JOINED_BYTES  (1u << 20)
@@ -67,6 +74,18 @@ static bool is_zerocopy(const struct ring *ring)
 
 	return !getsockopt(ring_fd(ring), SOL_XDP, XDP_OPTIONS, &options, &size) &&
 	       options.flags & XDP_OPTIONS_ZEROCOPY;
+}
+
+int ring_set_busy_poll(const struct ring *ring, int64_t ns)
+{
+	const int prefer = 1, us = (int)(ns / 1000), budget = BUSY_POLL_BUDGET;
+	int fd = ring_fd(ring);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &prefer, sizeof(prefer)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)))
+		return -errno;
+	return 0;
 }
 
 int ring_open(struct ring *ring, const char *interface, uint32_t queue,

@@ -37,8 +37,7 @@ struct ring_view {
 
 struct ring_choice {
 	uint32_t chunks, chunk_bytes;
-	uint16_t flags;       /* of bind(2): XDP_COPY, XDP_ZEROCOPY or neither */
-	int64_t busy_poll_ns; /* 0: the driver is not driven by the lane */
+	uint16_t flags; /* of bind(2): XDP_COPY, XDP_ZEROCOPY or neither */
 };
 
 /* Opens and binds a socket for a queue, which gets nothing yet; tries for up to two seconds where
@@ -46,6 +45,9 @@ struct ring_choice {
 int ring_open(struct ring *ring, const char *interface, uint32_t queue,
 	      const struct ring_choice *choice);
 void ring_close(struct ring *ring); /* takes one that was never opened */
+
+/* Has the lane drive the NIC's queue by ring_wake_driver() for so long a time.  0 or -errno. */
+int ring_set_busy_poll(const struct ring *ring, int64_t ns);
 
 /* -1: not open. */
 int ring_fd(const struct ring *ring);

@@ -43,21 +43,29 @@ void afxdp_watch_error(struct weir_self *self)
 /* ---- The interface, by lane 0 ---- */
 
 /* On an interface that has the name now. */
-static bool attach_again(struct weir_self *self)
+static void attach_again(struct weir_self *self)
 {
+	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
 	int index = link_index(node->fd, node->link.name);
 
 	if (!index || index == node->refused)
-		return false;
+		return;
 	node->link.index = index;
-	int failure = afxdp_attach(self->config, node);
-	if (failure) {
-		node->refused = index;
-		weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s",
-			 node->link.name, strerror(-failure));
-	}
-	return !failure;
+	__atomic_store_n(&node->returned, 0, __ATOMIC_RELAXED);
+	if (config->promisc)
+		afxdp_add_promiscuity(node->fd, index);
+	int failure = afxdp_attach(config, node);
+	if (!failure)
+		return;
+	node->refused = index;
+	weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s", node->link.name,
+		 strerror(-failure));
+}
+
+static bool is_back(const struct afxdp_node *node)
+{
+	return __atomic_load_n(&node->returned, __ATOMIC_RELAXED) == node->queues.count;
 }
 
 static void watch_link(struct weir_self *self)
@@ -65,9 +73,9 @@ static void watch_link(struct weir_self *self)
 	struct afxdp_node *node = self->node;
 	enum link_state state = link_state(node->fd, &node->link);
 
-	if (state == LINK_GONE && node->state == LINK_GONE && attach_again(self))
-		state = link_state(node->fd, &node->link);
-	if (state == node->state)
+	if (state == LINK_GONE && node->state == LINK_GONE)
+		attach_again(self);
+	if (state == node->state || (node->state == LINK_GONE && !is_back(node)))
 		return;
 	node->state = state;
 	say(self, state);
@@ -77,7 +85,7 @@ static void watch_link(struct weir_self *self)
 
 static void open_again(struct weir_self *self, int index)
 {
-	const struct afxdp_node *node = self->node;
+	struct afxdp_node *node = self->node;
 	struct afxdp_lane *lane = self->lane;
 	uint32_t queue = lane->ring.queue;
 	int failure;
@@ -90,6 +98,7 @@ static void open_again(struct weir_self *self, int index)
 		failure = program_serve(&node->program, queue, ring_fd(&lane->ring));
 	lane->away = failure;
 	lane->bound = index;
+	__atomic_add_fetch(&node->returned, 1, __ATOMIC_RELAXED);
 	if (failure)
 		weir_log(self, WEIR_WARN,
 			 "queue %u of %s cannot be opened again: %s; nothing more will come from "

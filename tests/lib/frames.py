@@ -1,5 +1,5 @@
 """For the live tests: Ethernet frames that are made, sent from a namespace, captured, and read back from a file."""
-import ctypes, os, socket, struct
+import ctypes, os, select, socket, struct, time
 from contextlib import contextmanager
 
 import weirtest as t
@@ -99,6 +99,16 @@ def read_pcap(path):
 
 def bytes_of(records):
     return [record[2] for record in records]
+
+
+def wait_for_bytes(stream, send):
+    """Seconds from before send() until the descriptor, emptied before, can be read."""
+    while select.select([stream], [], [], 0)[0]:
+        os.read(stream, 65536)
+    before = time.monotonic()
+    send()
+    assert select.select([stream], [], [], 10)[0], "nothing came"
+    return time.monotonic() - before
 
 
 def node(report, name="tap"):

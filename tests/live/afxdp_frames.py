@@ -4,15 +4,8 @@ import os, struct
 
 import frames as f
 import weirtest as t
-from frames import counter, node
-
-MODES = ("native", "skb")
-
-
-def need_xdp():
-    t.need_root()
-    if not os.path.exists(os.path.join(t.BUILD, "plugins", "afxdp.so")):
-        raise t.Skip("the plugin afxdp was left out of the build")
+from afxdp import MODES, need_xdp, numbered
+from frames import counter
 
 
 def capture(ns, tap, sender, stages=""):
@@ -22,10 +15,6 @@ def capture(ns, tap, sender, stages=""):
     sender()
     report = f.finish(run)
     return [f.read_pcap(os.path.join(folder, name)) for name in sorted(os.listdir(folder))], report
-
-
-def numbered(n, flows=64):
-    return [f.ether(f.IP, f.ipv4(17, f.udp(struct.pack(">I", i), sport=1000 + i % flows))) for i in range(n)]
 
 
 def everything(lanes):

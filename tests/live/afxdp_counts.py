@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+"""AF_XDP: what was sent is what was redirected, passed and dropped; what was redirected is what was read or lost by name."""
+import os, re, signal, struct, subprocess
+
+import frames as f
+import weirtest as t
+from afxdp import MODES, need_xdp, numbered
+from frames import counter, finish, node, started
+
+
+def out(report):
+    return node(report)["outputs"]["out"]["packets"]
+
+
+def sum_of(report, *names):
+    return sum(counter(report, name) for name in names)
+
+
+def received(ns, interface):
+    return int(ns.run("cat", f"/sys/class/net/{interface}/statistics/rx_packets").stdout)
+
+
+def test_a_queue_without_a_socket_passes_its_frames_on():
+    need_xdp()
+    sent = numbered(1000)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for queues in ("0", "1"):
+            run = started(ns, f"tap = afxdp {b} mode=native queues={queues}; tap -> null")
+            f.send(ns, a, sent)
+            report = finish(run)
+            counts = [counter(report, name) for name in ("redirected", "passed-unserved")]
+            assert sum(counts) == 1000 and all(counts), counts
+            assert out(report) == counts[0]
+            assert [lane["counters"]["passed-unserved"] for lane in node(report)["lanes"]] == [0]
+
+
+def test_the_stack_gets_what_nobody_wants():
+    """Frames that are filtered out reach a socket of the host; those that are taken do not."""
+    need_xdp()
+    sent = numbered(1000, flows=100)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for mode in MODES:
+            for rest in ("pass", "drop"):
+                run = started(ns, f'tap = afxdp {b} mode={mode} rest={rest}; tap -> bpf "udp src port 1005" -> null')
+                host = started(ns, f"tap = afpacket {b} direction=in; tap -> null")
+                f.send(ns, a, sent)
+                report, passed = finish(run), finish(host)
+                kept_out = "passed" if rest == "pass" else "program-dropped"
+                assert (counter(report, "redirected"), counter(report, kept_out)) == (10, 990), (mode, rest)
+                assert sum_of(report, "redirected", "passed", "passed-unserved", "program-dropped") == 1000
+                assert out(passed) == (990 if rest == "pass" else 0), (mode, rest)
+
+
+def numbered_frames():
+    """Tagged in several ways or not; each kind; the number stands at the end."""
+    kinds = [(f.IP, f.ipv4(6, f.tcp(b""))), (f.IP, f.ipv4(17, f.udp(b""))),
+             (f.IP, f.ipv4(6, f.tcp(b"", dport=443), src="10.0.0.5")), (f.IP, f.ipv4(17, f.udp(b"x" * 1100))),
+             (f.IP, f.ipv4(17, b"fragment", fragment=0x2000)), (f.IP, f.ipv4(17, b"fragment", fragment=0x0010)),
+             (f.IP6, f.ipv6(6, f.tcp(b""))), (f.ARP, struct.pack(">HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)),
+             (f.IP6, f.ipv6(0, b"\x06\0\1\4\0\0\0\0" + f.tcp(b"")))]
+    tags = [[], [(0x8100, 29)], [(0x8100, 0)], [(0x88a8, 5), (0x8100, 29)], [(0x88a8, 30)]]
+    return [f.ether(ethertype, payload, *tag) + struct.pack(">I", i)
+            for i, (tag, (ethertype, payload)) in enumerate((tag, kind) for tag in tags for kind in kinds * 4)]
+
+
+FILTERS = ["tcp", "vlan", "vlan 29 and tcp", "tcp or (vlan and tcp)", "ether[12:2] = 0x8100", "vlan and vlan",
+           "not ip", "len > 1000", "ip[6:2] & 0x1fff != 0", "ip6", "ip6 protochain 6 or arp", "udp port 2000",
+           "host 10.0.0.5 or (vlan and host 10.0.0.5)", "not vlan", "arp"]
+
+
+def test_filters_mean_live_what_they_mean_on_a_file():
+    need_xdp()
+    t.need_program("tcpdump")
+    sent = numbered_frames()
+    path = os.path.join(t.tempdir(), "all.pcap")
+    f.write_pcap(path, sent)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        for text in FILTERS:
+            expected = matching(path, text)
+            assert expected, text
+            for mode in MODES:
+                target = os.path.join(t.tempdir(), "out.pcap")
+                run = started(ns, f'tap = afxdp {b} mode={mode}; tap -> bpf "{text}" -> pcap {target}')
+                f.send(ns, a, sent)
+                report = finish(run)
+                assert f.bytes_of(f.read_pcap(target)) == expected, (text, mode)
+                # What is kept out is kept out by the program, and counted; a loop cannot be translated.
+                taken = len(sent) if "protochain" in text else len(expected)
+                assert counter(report, "redirected") == taken, (text, mode)
+                assert sum_of(report, "redirected", "passed") == len(sent)
+
+
+def matching(path, text):
+    subprocess.run(["tcpdump", "-r", path, "-w", path + ".expected", "--nano", text], check=True, stderr=subprocess.DEVNULL)
+    return f.bytes_of(f.read_pcap(path + ".expected"))
+
+
+def test_stopped_for_a_while_it_loses_by_name():
+    """With SIGSTOP in the midst of the frames the memory fills up; delivered + lost = sent, exactly."""
+    need_xdp()
+    sent = numbered(30000)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for mode in MODES:
+            folder = t.tempdir()
+            run = started(ns, f"tap = afxdp {b} mode={mode} umem=4MiB; tap -> pcap {folder}/%{{lane}}.pcapng")
+            f.send(ns, a, sent[:5000])
+            run.process.send_signal(signal.SIGSTOP)
+            f.send(ns, a, sent[5000:])
+            run.process.send_signal(signal.SIGCONT)
+            report = finish(run)
+            assert counter(report, "redirected") == 30000
+            assert counter(report, "rx-dropped") > 0 and counter(report, "fill-empty") > 0
+            assert out(report) == 30000 - sum_of(report, "rx-dropped", "rx-ring-full")
+            assert report["lost"] == sum_of(report, "rx-dropped", "rx-ring-full")
+
+
+def test_stop_in_the_middle_of_traffic():
+    """What comes in while a lane stops is neither read nor counted, but passed on."""
+    need_xdp()
+    t.need_program("tcpreplay")
+    trace = os.path.join(t.tempdir(), "trace.pcap")
+    f.write_pcap(trace, numbered(1000))
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        sender = ns.popen("tcpreplay", "-q", "-i", a, "--preload-pcap", "--topspeed", "--loop=0", trace,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for turn in range(int(os.environ.get("WEIR_ROUNDS", "10"))):
+                before = received(ns, b)
+                run = started(ns, f"tap = afxdp {b} mode={MODES[turn % 2]}; tap -> null")
+                t.wait_until(lambda: received(ns, b) > before + 5000)
+                report = finish(run)
+                assert out(report) == counter(report, "redirected") - report["lost"] > 0
+        finally:
+            sender.terminate()
+            sender.wait()
+
+
+def replay(ns, interface, trace, loops):
+    done = ns.run("tcpreplay", "-q", "-i", interface, "--preload-pcap", "--topspeed", f"--loop={loops}", trace)
+    return int(re.search(r"Actual: (\d+) packets", done.stdout).group(1))
+
+
+def test_highest_rate_of_one_tcpreplay():
+    need_xdp()
+    t.need_program("tcpreplay")
+    if t.SANITIZED:
+        raise t.Skip("a sanitizer is no measure of speed")
+    trace = os.path.join(t.tempdir(), "mixed.pcap")
+    sizes = [64] * 7 + [594] * 4 + [1514]
+    f.write_pcap(trace, [frame.ljust(sizes[i % 12], b"x") for i, frame in enumerate(numbered(24000))])
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for mode in MODES:
+            folder = t.tempdir()
+            run = started(ns, f"tap = afxdp {b} mode={mode} umem=128MiB; tap -> pcap {folder}/%{{lane}}.pcap")
+            sent = replay(ns, a, trace, 20)
+            report = finish(run)
+            assert (sent, out(report), report["lost"]) == (480000, 480000, 0), report
+            for name in os.listdir(folder):
+                stamps = [record[0] for record in f.read_pcap(os.path.join(folder, name))]
+                worst = max((earlier - later for earlier, later in zip(stamps, stamps[1:])), default=0)
+                print(f"# {mode}: steps back by at most {worst} ns")
+                assert worst < 50_000
+
+
+if __name__ == "__main__":
+    t.main()

@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+"""AF_XDP: what is attached goes away, links that go and come back, refusals that help, privileges, idleness."""
+import json, os, re, signal, subprocess, time
+
+import frames as f
+import weirtest as t
+from afxdp import need_xdp, numbered
+from frames import node, started
+
+
+def start(ns, text, *options, **more):
+    return started(ns, f"tap = afxdp {text}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap", *options, **more)
+
+
+def out(report):
+    return node(report)["outputs"]["out"]["packets"]
+
+
+def finish(run):
+    before = time.monotonic()
+    report = f.finish(run)
+    assert time.monotonic() - before < (5 if t.SANITIZED else 1), "the stop took a second"
+    return report
+
+
+def link_of(ns, interface):
+    return json.loads(ns.run("ip", "-d", "-j", "link", "show", interface).stdout)[0]
+
+
+def is_clean(ns, interface):
+    link = link_of(ns, interface)
+    return "xdp" not in link and link["promiscuity"] == 0
+
+
+# ---- What is attached goes away ----
+
+def test_nothing_stays_after_the_end():
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+            run = start(ns, b)
+            assert not is_clean(ns, b)
+            assert link_of(ns, b)["promiscuity"] == 1
+            run.process.send_signal(sig)
+            run.process.wait()
+            t.wait_until(lambda: is_clean(ns, b), 10, f"something stays after signal {sig}")
+
+
+def test_starting_again_at_once():
+    need_xdp()
+    sent = numbered(100)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for sig in (signal.SIGKILL, signal.SIGTERM) * 5:
+            run = start(ns, b)
+            run.process.send_signal(sig)
+            run.process.wait()
+            run = start(ns, b)
+            f.send(ns, a, sent)
+            assert out(finish(run)) == 100
+
+
+def test_a_queue_that_is_taken_is_waited_for():
+    """Another socket holds the queue when weir starts, and lets go of it a second later."""
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth()
+        run = start(ns, b)
+        run.process.send_signal(signal.SIGSTOP)
+        refused(ns, b, "an XDP program is on veth1 already")
+        second = t.Run("-e", f"tap = afxdp {b}; tap -> null", netns=ns)
+        time.sleep(0.7)
+        run.process.kill()
+        run.process.wait()
+        second.wait_for("running")
+        finish(second)
+
+
+def test_foreign_program_is_refused_by_its_id():
+    need_xdp()
+    t.need_program("clang")
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        source, program = (os.path.join(t.tempdir(), name) for name in ("pass.c", "pass.o"))
+        with open(source, "w") as file:
+            file.write('__attribute__((section("xdp"), used)) int pass(void *ctx) { return 2; }\n')
+        subprocess.run(["clang", "-target", "bpf", "-O2", "-c", source, "-o", program], check=True)
+        for kind in ("xdpdrv", "xdpgeneric"):
+            ns.run("ip", "link", "set", b, kind, "obj", program, "sec", "xdp")
+            number = link_of(ns, b)["xdp"]["prog"]["id"]
+            for mode in ("auto", "skb", "native"):
+                refused(ns, f"{b} mode={mode}", f"an XDP program is on {b} already, of id {number} ")
+            assert link_of(ns, b)["xdp"]["prog"]["id"] == number, "the foreign program is gone"
+            ns.run("ip", "link", "set", b, kind, "off")
+        finish(start(ns, b))
+
+
+# ---- Idle, latency, stop ----
+
+def processor_seconds(run):
+    with open(f"/proc/{run.process.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def assert_idle(run, seconds=3):
+    before = processor_seconds(run)
+    time.sleep(seconds)
+    used = processor_seconds(run) - before
+    assert used <= seconds * 0.01 * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
+
+
+def test_idle_is_idle_and_stops_at_once():
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        for mode in ("native", "skb"):
+            run = start(ns, f"{b} mode={mode}")
+            assert_idle(run)
+            finish(run)
+
+
+def test_packets_just_before_the_stop_are_in_the_file():
+    need_xdp()
+    sent = numbered(10)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for turn in range(int(os.environ.get("WEIR_ROUNDS", "10"))):
+            for extra in ("", "gather=50ms", "mode=skb"):
+                run = start(ns, f"{b} {extra}")
+                f.send(ns, a, sent)
+                time.sleep(0.05)
+                assert out(finish(run)) == 10, (turn, extra)
+
+
+def test_one_packet_waits_no_longer_than_100_ms():
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = started(ns, f"afxdp {b} -> pipe -")
+        stream = run.process.stdout.fileno()
+        waits = []
+        for frame in numbered(5):
+            time.sleep(0.237)
+            waits.append(f.wait_for_bytes(stream, lambda: f.send(ns, a, [frame])))
+        finish(run)
+        print(f"# {', '.join(f'{wait * 1000:.0f} ms' for wait in waits)}")
+        assert max(waits) < 0.1 * (5 if t.SANITIZED else 1), waits
+
+
+# ---- Links that go and come back ----
+
+def test_link_down_and_up():
+    need_xdp()
+    sent = numbered(20)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for mode in ("native", "skb"):
+            run = start(ns, f"{b} mode={mode}")
+            f.send(ns, a, sent[:10])
+            ns.run("ip", "link", "set", b, "down")
+            run.wait_for(f"{b} went down")
+            assert_idle(run, 1)
+            ns.run("ip", "link", "set", b, "up")
+            run.wait_for(f"{b} is up again")
+            f.send(ns, a, sent[10:])
+            assert out(finish(run)) == 20
+            assert run.stderr.count("went down") == 1, run.stderr
+
+
+def test_link_removed_and_made_anew():
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        ledger = os.path.join(t.tempdir(), "ledger")
+        run = start(ns, b, "--ledger", ledger)
+        f.send(ns, a, numbered(10))
+        ns.run("ip", "link", "del", a)
+        run.wait_for(f"{b} was removed")
+        assert_idle(run, 2)
+        assert run.process.poll() is None, "the run ended by itself"
+        a, b = ns.veth(queues=2)
+        run.wait_for(f"{b} is up again")
+        f.send(ns, a, numbered(10))
+        report = finish(run)
+        assert out(report) == 20 and report["lost"] == 0
+        with open(ledger) as file:
+            text = file.read()
+        assert text.count("link-down") == 1 and text.count("link-up") == 1, text
+
+
+# ---- Refusals, privileges ----
+
+def refused(ns, tap, *expected, **more):
+    run = t.Run("-e", f"tap = afxdp {tap}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap", netns=ns, **more).wait()
+    assert run.status in (1, 2), f"{tap}: status {run.status}: {run.stderr}"
+    for part in expected:
+        assert re.search(part, run.stderr), f"{tap}: no {part!r} in: {run.stderr}"
+
+
+def test_refusals_say_what_would_work():
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        ns.run("ip", "link", "add", "gone0", "type", "veth", "peer", "name", "gone1")
+        ns.run("ip", "tuntap", "add", "mode", "tun", "name", "tun0")
+        ns.run("ip", "link", "set", "tun0", "up")
+        refused(ns, "nosuch0", r"^-e:1:\d+: tap: .*nosuch0")
+        refused(ns, "gone0", "tap: .*gone0 is down.*ip link set gone0 up")
+        refused(ns, "tun0", "tun0 is no Ethernet interface.*afpacket would work")
+        refused(ns, f"{b} mode=zerocopy", "mode=zerocopy: the driver of veth1 cannot do it; mode=native or mode=auto would work")
+        refused(ns, f"{b} queues=1-2", "veth1 has no queue 2, only 0 to 1")
+        refused(ns, f"{b} queues=1,0-1", "queues= gives a queue twice")
+        refused(ns, f"{b} queues=first", "queues= takes all, or numbers and ranges such as 0,2-5")
+        refused(ns, f"{b} chunk=3KiB", "chunks are of 2KiB or 4KiB")
+        refused(ns, f"{b} umem=128KiB", "umem=128KiB gives each of 2 queues less than 64 chunks; umem=256KiB would work")
+        refused(ns, "lo mode=native", "mode=native: lo takes no XDP program.*mode=skb would work")
+
+
+def test_taking_the_best_mode():
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        for tap, said in ((b, "veth1: mode native, with a copy; 2 of 2 queues"), ("lo", "lo: mode skb"),
+                          (f"{b} queues=1", "mode native, with a copy; 1 of 2 queues"), (f"{b} mode=skb", "mode skb")):
+            run = start(ns, tap)
+            assert said in run.stderr, run.stderr
+            finish(run)
+
+
+def with_capabilities(capabilities):
+    return ["setpriv", f"--bounding-set={capabilities}", f"--inh-caps={capabilities}", "--"]
+
+
+NEEDED = ("net_admin", "net_raw", "bpf", "ipc_lock")
+
+
+def test_the_documented_capabilities_suffice():
+    need_xdp()
+    t.need_program("setpriv")
+    prefix = with_capabilities("-all," + ",".join("+" + name for name in NEEDED))
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = start(ns, b, prefix=prefix)
+        f.send(ns, a, numbered(10))
+        assert out(finish(run)) == 10
+
+
+def test_without_one_the_message_names_it():
+    need_xdp()
+    t.need_program("setpriv")
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        for lacking in NEEDED:
+            prefix = with_capabilities("-all," + ",".join("+" + name for name in NEEDED if name != lacking))
+            prefix += ["prlimit", "--memlock=8388608", "--"]
+            refused(ns, b, f"tap: .*CAP_{lacking.upper()}", prefix=prefix)
+
+
+def test_memory_that_may_not_be_locked():
+    need_xdp()
+    t.need_program("setpriv", "prlimit")
+    limits, unprivileged = ["prlimit", "--memlock=8388608:8388608", "--"], with_capabilities("-all,+net_admin,+net_raw,+bpf")
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        refused(ns, f"{b} umem=64MiB", "umem=65536KiB is more than this process may lock, 8192KiB.*RLIMIT_MEMLOCK",
+                prefix=limits + unprivileged)
+        # What it may allow itself, it does.
+        limits[1] = "--memlock=65536:8388608"
+        run = start(ns, f"{b} umem=4MiB", prefix=limits + unprivileged)
+        f.send(ns, a, numbered(10))
+        assert out(finish(run)) == 10
+
+
+def test_privileges_are_dropped_once_it_is_open():
+    need_xdp()
+    sent = numbered(100)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = started(ns, f'tap = afxdp {b}; tap -> bpf "udp" -> null', "--user", "nobody", report=False)
+        f.send(ns, a, sent)
+        run.stop()
+        assert run.status == 0 and "balanced" in run.stderr and re.search(r"tap .* 100 ", run.stderr), run.stderr
+
+
+if __name__ == "__main__":
+    t.main()
