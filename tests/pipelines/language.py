@@ -108,7 +108,7 @@ def test_what_is_no_file_and_no_interface():
         assert f"{folder} is a folder: the name of a file is wanted, such as {folder}/%Y%m%d-%H%M%S.pcap" in run.stderr, run.stderr
     need_root()
     run = weir("-e", "afpacket any -> null", expect=2)
-    assert "interfaces are named, as in afpacket eth1,eth2; there is no 'any'" in run.stderr, run.stderr
+    assert "interfaces are named, as in afpacket eth1,eth2; libpcap any has them all" in run.stderr, run.stderr
 
 
 def test_help_of_a_command():

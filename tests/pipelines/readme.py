@@ -4,11 +4,12 @@
 In order, in one folder, with an installed Weir: ```c blocks are saved under the plugin's name, ```sh blocks are run, and
 the lines of a ```text block must be in what the last of these printed.  ```weir blocks are checked wherever they stand.
 """
-import glob, os, re, socket, struct, subprocess, time
+import glob, os, re, shlex, signal, socket, struct, subprocess, time
 
 import frames as f
 import weirtest as t
 
+PLUGINS = ["--plugin-path", os.path.join(t.BUILD, "tests", "plugins")]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -36,11 +37,11 @@ def page(name):
     return os.path.join(t.TOP, "docs", name)
 
 
-def follow(path):
+def follow(path, folder=None):
     """Does what the page says; returns the folder in which that was, and how many blocks were run."""
     t.need_root()
     t.need_program("make", "cc", "pkg-config", "ping", "tcpdump", "jq")
-    environment, folder, said, ran = installed(), t.tempdir(), "", 0
+    environment, folder, said, ran = installed(), folder or t.tempdir(), "", 0
     os.chmod(folder, 0o777)  # tcpdump gives up being root
     with t.Namespace() as ns:
         for kind, text in blocks(path, "c", "sh", "text"):
@@ -74,6 +75,70 @@ def test_the_page_on_plugins():
     assert ran >= 1 and os.path.getsize(os.path.join(folder, "out.frames")) == 3 * (16 + 60)
 
 
+def test_the_other_pages():
+    """What they tell to type, in a folder that has what they mean by these names."""
+    folder = t.tempdir()
+    t.weir(*PLUGINS, "-e", f"numbers-live count=2000 -> queue 640KiB -> check-order delay=5ms", "--ledger", f"{folder}/ledger",
+           "--report", f"{folder}/report.json", report=False)
+    ran = sum(follow(path, folder)[1] for path in pages() if os.path.basename(path) not in ("README.md", "writing-a-plugin.md"))
+    assert ran >= 4, ran
+
+
+def plain(path):
+    with open(path) as file:
+        text = file.read()
+    return text.replace("\\(aq", "'").replace("\\-", "-") if path.endswith((".1", ".7")) else text
+
+
+def test_pipelines_of_commands_anywhere():
+    """In consoles, tables, manual pages and the comments of pipelines: they check."""
+    found = 0
+    for path in [*pages(), *glob.glob(f"{t.TOP}/docs/man/*"), *glob.glob(f"{t.TOP}/pipelines/*.weir")]:
+        for command in re.findall(r"weir run ((?:-e '[^']*'|[\w/-]+\.weir)[^|`&\n]*)", plain(path)):
+            words = shlex.split(command)
+            if "…" in command or "--plugin-path" in words or words[0] == "first.weir":  # no commands, or run elsewhere
+                continue
+            source = words[:2] if words[0] == "-e" else [os.path.join(t.TOP, "pipelines", os.path.basename(words[0]))]
+            sets = [word for i, option in enumerate(words) if option == "--set" for word in words[i:i + 2]]
+            done = subprocess.run([t.WEIR, "check", *source, *sets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            assert done.returncode == 0, f"{path}: {command}\n{done.stdout}"
+            found += 1
+    assert found >= 15, found
+
+
+def test_live_streams_of_the_page_on_consumers():
+    t.need_root()
+    t.need_program("tcpdump", "tshark")
+    with open(page("consumers.md")) as file:
+        commands = [line[2:] for line in file.read().splitlines() if re.match(r"# weir run .*\| t(cpdump|shark) ", line)]
+    assert len(commands) == 2, commands
+    frame = f.ether(f.IP, f.ipv4(17, f.udp(bytes(30), 1000, 53), "10.11.12.13"))
+    with t.Namespace() as ns:
+        ns.veth("eth1", "peer")
+        for command in commands:
+            see_live(ns, command, frame)
+
+
+def see_live(ns, command, frame):
+    """The reader shows frames while they come; both ends end at an interrupt, as from the keyboard."""
+    said = os.path.join(t.tempdir(), "said")
+    with open(said, "wb") as out:
+        process = t.bound_to_test(subprocess.Popen(
+            ["ip", "netns", "exec", str(ns), "bash", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True, env={**os.environ, "PATH": t.BUILD + ":" + os.environ["PATH"]}))
+
+    def seen():
+        f.send(ns, "peer", [frame] * 20)
+        with open(said, errors="replace") as file:
+            return "10.11.12.13" in file.read()
+
+    t.wait_until(seen, 30, command)
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(30)
+    with open(said, errors="replace") as file:
+        assert "\n  balanced\n" in file.read(), open(said, errors="replace").read()
+
+
 def built_examples():
     """A folder with the plugins of that page, built as strictly as headers allow."""
     t.need_program("cc")
@@ -85,9 +150,6 @@ def built_examples():
                               stderr=subprocess.PIPE, text=True)
         assert done.returncode == 0, done.stderr
     return folder
-
-
-PLUGINS = ["--plugin-path", os.path.join(t.BUILD, "tests", "plugins")]
 
 
 def frames_of(path):
@@ -166,7 +228,7 @@ def test_links_lead_somewhere():
 
 
 def test_the_table_of_plugins():
-    """All of them, with their kinds."""
+    """All of them, with their kinds, there and in the manual."""
     listed = subprocess.run([t.WEIR, "plugins"], check=True, stdout=subprocess.PIPE, text=True).stdout
     kinds = {}
     for kind, lines in re.findall(r"^(\w+)s\n((?:  .*\n)+)", listed, re.M):
@@ -174,6 +236,10 @@ def test_the_table_of_plugins():
     with open(os.path.join(t.TOP, "README.md")) as file:
         written = dict(re.findall(r"^\| `([\w-]+)` \| (source|stage|sink) \|", file.read(), re.M))
     assert written == kinds, (written, kinds)
+    manual = re.search(r"^\.SH PLUGINS\n(.*?)^\.SH", plain(page("man/weir.1")), re.M | re.S).group(1)
+    described = {name: kind[:-1].lower() for kind, lines in re.findall(r"^\.SS (\w+)\n((?:(?!\.SS).*\n)*)", manual, re.M)
+                 for name in re.findall(r"^\.B ([\w-]+)$", lines, re.M)}
+    assert described == kinds, (described, kinds)
 
 
 def test_defaults_that_capacity_reckons_with():
