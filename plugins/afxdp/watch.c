@@ -75,7 +75,10 @@ static void watch_link(struct weir_self *self)
 
 	if (state == LINK_GONE && node->state == LINK_GONE)
 		attach_again(self);
-	if (state == node->state || (node->state == LINK_GONE && !is_back(node)))
+	if (state == node->state)
+		return;
+	/* A new one is down at first, which is nothing to be said again. */
+	if (node->state == LINK_GONE && (state != LINK_UP || !is_back(node)))
 		return;
 	node->state = state;
 	say(self, state);
