@@ -26,7 +26,7 @@ pkg_libs   = $(shell pkg-config --libs $(1))
 
 # ---- What each part needs of other libraries (docs/dependencies.md says why) ----
 
-CORE_PKGS := glib-2.0 gmodule-2.0 json-glib-1.0 libcap-ng
+CORE_PKGS := glib-2.0 gmodule-2.0 json-glib-1.0 libcap-ng libsodium
 
 include plugins/packages.mk
 

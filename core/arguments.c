@@ -6,7 +6,6 @@
 
 /* ---- Options ---- */
 
-/* What all commands take but `plugins`, which has no pipeline. */
 static void add_pipeline_options(GOptionContext *options, struct weir_arguments *arguments)
 {
 	const GOptionEntry entries[] = {
@@ -202,8 +201,13 @@ static bool read_name(struct weir_arguments *arguments, int argc, char **argv, G
 bool weir_arguments_read(struct weir_arguments *arguments, const char *command,
 			 enum weir_command_kind kind, int argc, char **argv, GError **error)
 {
-	g_autoptr(GOptionContext) options = g_option_context_new(
-		kind == WEIR_ON_PLUGINS ? "[NAME]" : "FILE | - | -e TEXT");
+	static const char *const takes[] = {
+		[WEIR_ON_KEYS] = "FILE",
+		[WEIR_ON_PLUGINS] = "[NAME]",
+		[WEIR_ON_PIPELINE] = "FILE | - | -e TEXT",
+		[WEIR_ON_RUN] = "FILE | - | -e TEXT",
+	};
+	g_autoptr(GOptionContext) options = g_option_context_new(takes[kind]);
 	g_autofree char *name = g_strdup_printf("weir %s", command);
 	gboolean help = FALSE;
 
@@ -222,7 +226,7 @@ bool weir_arguments_read(struct weir_arguments *arguments, const char *command,
 		return true;
 	}
 	return take_values(arguments, error) &&
-	       (kind == WEIR_ON_PLUGINS ? read_name : read_pipeline)(arguments, argc, argv, error);
+	       (kind < WEIR_ON_PIPELINE ? read_name : read_pipeline)(arguments, argc, argv, error);
 }
 
 void weir_arguments_clear(struct weir_arguments *arguments)

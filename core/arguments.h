@@ -7,7 +7,7 @@
 #include "run.h"
 
 /* Which options a command has. */
-enum weir_command_kind { WEIR_ON_PLUGINS, WEIR_ON_PIPELINE, WEIR_ON_RUN };
+enum weir_command_kind { WEIR_ON_KEYS, WEIR_ON_PLUGINS, WEIR_ON_PIPELINE, WEIR_ON_RUN };
 
 struct weir_arguments {
 	char *text;         /* -e */
@@ -18,7 +18,7 @@ struct weir_arguments {
 	struct weir_run_options run;
 	char *source;   /* what messages call the text */
 	char *pipeline; /* the text */
-	char *name;     /* of a plugin; NULL: all */
+	char *name;     /* of a plugin, or NULL: all; of the file for a key */
 	char *help;     /* --help: what to print instead of all else */
 };
 

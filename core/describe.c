@@ -35,13 +35,21 @@ static void line(GString *text, const char *left, const char *right)
 static const char *placeholder(const struct weir_option *option)
 {
 	static const char *const words[] = {
-		[WEIR_STRING] = "TEXT",         [WEIR_INFILE] = "FILE",
-		[WEIR_OUTFILE] = "FILE",        [WEIR_ENDPOINT] = "ENDPOINT",
-		[WEIR_NUMBER] = "NUMBER",       [WEIR_SIZE] = "SIZE",
-		[WEIR_TIME] = "TIME",           [WEIR_RATE] = "RATE",
-		[WEIR_AMOUNT] = "SIZE|PERCENT", [WEIR_BOOL] = "yes|no",
-		[WEIR_CHOICE] = "CHOICE",       [WEIR_SET] = "SET",
-		[WEIR_LIST] = "A,B,…",          [WEIR_INFILES] = "FILE,FILE,…",
+		[WEIR_STRING] = "TEXT",
+		[WEIR_INFILE] = "FILE",
+		[WEIR_OUTFILE] = "FILE",
+		[WEIR_ENDPOINT] = "ENDPOINT",
+		[WEIR_ENDPOINTS] = "ENDPOINT,…",
+		[WEIR_NUMBER] = "NUMBER",
+		[WEIR_SIZE] = "SIZE",
+		[WEIR_TIME] = "TIME",
+		[WEIR_RATE] = "RATE",
+		[WEIR_AMOUNT] = "SIZE|PERCENT",
+		[WEIR_BOOL] = "yes|no",
+		[WEIR_CHOICE] = "CHOICE",
+		[WEIR_SET] = "SET",
+		[WEIR_LIST] = "A,B,…",
+		[WEIR_INFILES] = "FILE,FILE,…",
 	};
 
 	if ((option->type == WEIR_CHOICE || option->type == WEIR_SET) && option->range)

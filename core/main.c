@@ -1,6 +1,7 @@
 /* main.c: the commands. */
 #include "arguments.h"
 #include "describe.h"
+#include "keygen.h"
 #include "plan_text.h"
 #include "variables.h"
 #include "versions.h"
@@ -149,6 +150,18 @@ static int command_plugins(const struct weir_arguments *arguments)
 	return WEIR_EXIT_DONE;
 }
 
+static int command_keygen(const struct weir_arguments *arguments)
+{
+	g_autoptr(GError) error = NULL;
+
+	if (!arguments->name)
+		return usage_error("keygen takes the name of the file for the secret key");
+	if (weir_keygen(arguments->name, &error))
+		return WEIR_EXIT_DONE;
+	fprintf(stderr, "weir: keygen: %s\n", error->message);
+	return WEIR_EXIT_FAILED;
+}
+
 static int command_help(void)
 {
 	fputs("weir run FILE      run the pipeline until its sources end, or a signal\n"
@@ -157,6 +170,7 @@ static int command_help(void)
 	      "weir graph FILE    its graph in Graphviz form\n"
 	      "weir plugins       the plugins found; with a NAME its options, outputs and "
 	      "counters\n"
+	      "weir keygen FILE   write a key pair to FILE and FILE.pub, for encrypted streams\n"
 	      "weir --version     versions, with those of the libraries\n"
 	      "\n"
 	      "FILE may be - for standard input, or -e TEXT. 'weir help COMMAND' lists the "
@@ -170,12 +184,16 @@ static int command_help(void)
 
 static const struct command {
 	const char *name;
-	graph_command on_graph; /* NULL: plugins */
 	enum weir_command_kind kind;
+	graph_command on_graph; /* NULL: it has no pipeline */
+	int (*on_name)(const struct weir_arguments *arguments);
 } commands[] = {
-	{"run", command_run, WEIR_ON_RUN},        {"check", command_check, WEIR_ON_PIPELINE},
-	{"plan", command_plan, WEIR_ON_PIPELINE}, {"graph", command_graph, WEIR_ON_PIPELINE},
-	{"plugins", NULL, WEIR_ON_PLUGINS},
+	{"run", WEIR_ON_RUN, command_run, NULL},
+	{"check", WEIR_ON_PIPELINE, command_check, NULL},
+	{"plan", WEIR_ON_PIPELINE, command_plan, NULL},
+	{"graph", WEIR_ON_PIPELINE, command_graph, NULL},
+	{"plugins", WEIR_ON_PLUGINS, NULL, command_plugins},
+	{"keygen", WEIR_ON_KEYS, NULL, command_keygen},
 };
 
 static int execute(const struct command *command, int argc, char **argv)
@@ -191,7 +209,7 @@ static int execute(const struct command *command, int argc, char **argv)
 	else if (command->on_graph)
 		status = with_graph(&arguments, command->on_graph);
 	else
-		status = command_plugins(&arguments);
+		status = command->on_name(&arguments);
 	weir_arguments_clear(&arguments);
 	return status;
 }

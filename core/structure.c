@@ -48,20 +48,33 @@ static char *resource(const struct weir_option *option, const struct weir_value 
 	return NULL;
 }
 
+/* name: what it is known by; text: what the user calls it. */
+static void claim(GHashTable *owners, const struct weir_node *node, unsigned i, const char *name,
+		  const char *text, struct weir_errors *errors)
+{
+	const struct weir_node *owner = g_hash_table_lookup(owners, name);
+	bool file = weir_plugin_option(node->plugin, i)->type == WEIR_OUTFILE;
+
+	if (owner && owner != node)
+		weir_errors_add(errors, node->values[i].where, "'%s' and '%s' have the same %s %s",
+				owner->name, node->name, file ? "file" : "endpoint", text);
+	else
+		g_hash_table_insert(owners, g_strdup(name), (gpointer)node);
+}
+
 static void check_resource(GHashTable *owners, const struct weir_node *node, unsigned i,
 			   struct weir_errors *errors)
 {
 	const struct weir_option *option = weir_plugin_option(node->plugin, i);
+	const void *at = (const char *)node->config + option->offset;
 	g_autofree char *name = resource(option, &node->values[i]);
-	const struct weir_node *owner = name ? g_hash_table_lookup(owners, name) : NULL;
 
-	if (owner && owner != node)
-		weir_errors_add(errors, node->values[i].where, "'%s' and '%s' have the same %s %s",
-				owner->name, node->name,
-				option->type == WEIR_ENDPOINT ? "endpoint" : "file",
-				node->values[i].text);
-	else if (name)
-		g_hash_table_insert(owners, g_steal_pointer(&name), (gpointer)node);
+	if (name)
+		claim(owners, node, i, name, node->values[i].text, errors);
+	if (option->type != WEIR_ENDPOINTS)
+		return;
+	for (const char *const *each = *(const char *const *const *)at; each && *each; each++)
+		claim(owners, node, i, *each, *each, errors);
 }
 
 static void check_read(GHashTable *owners, const struct weir_node *node, unsigned i,

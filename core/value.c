@@ -105,6 +105,7 @@ static const struct type types[] = {
 	[WEIR_SET] = {"set", "none, or a list of", sizeof(uint32_t), NULL, NULL},
 	[WEIR_LIST] = {"list", "a list such as a,b", sizeof(char **), NULL, NULL},
 	[WEIR_INFILES] = {"files to read", "a list of files", sizeof(char **), NULL, NULL},
+	[WEIR_ENDPOINTS] = {"endpoints", "a list of endpoints", sizeof(char **), NULL, NULL},
 };
 
 static const struct type *find_type(uint32_t type)
@@ -323,6 +324,7 @@ bool weir_value_store(const struct weir_option *option, const char *text, void *
 		return store_set(option, text, to, error);
 	case WEIR_LIST:
 	case WEIR_INFILES:
+	case WEIR_ENDPOINTS:
 		return store_list(option, text, to, memory, error);
 	default:
 		return store_string(option, text, to, memory, error);

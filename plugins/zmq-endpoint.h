@@ -1,8 +1,8 @@
 /*
  * zmq-endpoint.h: which endpoints the zmq sink and the zmq-source source accept.
  *
- * Messages are neither encrypted nor authenticated, so an endpoint that other machines can reach
- * has to be asked for by name.
+ * Without CURVE messages are neither encrypted nor authenticated, so then an endpoint that other
+ * machines can reach has to be asked for by name.
  */
 #ifndef WEIR_ZMQ_ENDPOINT_H
 #define WEIR_ZMQ_ENDPOINT_H
@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <zmq.h>
 
 /* What a context, its sockets, its monitor and a few dozen peers need.  libzmq calls abort() where
  * a descriptor for its own use cannot be had. */
@@ -51,14 +52,38 @@ static inline bool endpoint_is_loopback(const char *endpoint)
 	return inet_pton(AF_INET, host, address) == 1 && address[0] == 127;
 }
 
+/* Options that both sides set alike.  A peer whose machine has vanished is noticed by TCP's own
+ * probes within a minute: ZeroMQ's heartbeats would also end a peer that is only too slow to read
+ * them. */
+static inline bool endpoint_set_common(void *socket)
+{
+	static const struct {
+		int option, value;
+	} rows[] = {
+		{ZMQ_LINGER, 0},
+		{ZMQ_RECONNECT_IVL_MAX, 1000},
+		{ZMQ_TCP_KEEPALIVE, 1},
+		{ZMQ_TCP_KEEPALIVE_IDLE, 30},
+		{ZMQ_TCP_KEEPALIVE_CNT, 3},
+		{ZMQ_TCP_KEEPALIVE_INTVL, 10},
+		{ZMQ_HANDSHAKE_IVL, 5000},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (zmq_setsockopt(socket, rows[i].option, &rows[i].value, sizeof(int)) != 0)
+			return false;
+	return true;
+}
+
 /* For names libzmq asks for one family only, so IPv6 is switched on for literal addresses alone. */
 static inline bool endpoint_is_ipv6(const char *endpoint)
 {
 	return strstr(endpoint, "://[") != NULL;
 }
 
-/* Says by weir_error() what is wrong with the value of option "endpoint". */
-static inline bool endpoint_check(struct weir_self *self, const char *endpoint, bool insecure)
+/* Says by weir_error() what is wrong with an endpoint of option "endpoint".  safe: it is encrypted,
+ * or the user accepts that it is not. */
+static inline bool endpoint_check(struct weir_self *self, const char *endpoint, bool safe)
 {
 	if (strncmp(endpoint, "ipc://", 6) == 0 && endpoint[6] != '\0')
 		return true;
@@ -66,12 +91,13 @@ static inline bool endpoint_check(struct weir_self *self, const char *endpoint, 
 		weir_error(self, "endpoint", "%s is no tcp://HOST:PORT or ipc://PATH", endpoint);
 		return false;
 	}
-	if (insecure || endpoint_is_loopback(endpoint))
+	if (safe || endpoint_is_loopback(endpoint))
 		return true;
 	weir_error(self, "endpoint",
 		   "%s goes beyond this machine, and the stream is neither encrypted nor "
-		   "authenticated: whoever is on the way can read and forge every packet. Use a "
-		   "loopback address or ipc://, or say insecure=yes",
+		   "authenticated: whoever is on the way can read and forge every packet. Say "
+		   "curve-secret=FILE (see weir keygen), use a loopback address or ipc://, or say "
+		   "insecure=yes",
 		   endpoint);
 	return false;
 }

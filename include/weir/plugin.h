@@ -180,7 +180,8 @@ enum {
 	WEIR_SET,  /* uint32_t, bit i for the i-th word of range "a|b|c"; given as a list; "none" is
 		      0 */
 	WEIR_LIST, /* const char *const *, NULL-terminated; NULL if empty */
-	WEIR_INFILES, /* a list of files to be read */
+	WEIR_INFILES,   /* a list of files to be read */
+	WEIR_ENDPOINTS, /* a list of endpoints that no other node may bind */
 };
 
 struct weir_rate {

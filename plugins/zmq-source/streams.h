@@ -19,6 +19,8 @@ struct stream {
 	int64_t newest_ns;      /* time of its latest packet; INT64_MIN: none yet */
 	int64_t packet_mono_ns; /* when that was */
 	struct weir_stream_position position;
+	bool told;                              /* that we have joined it */
+	uint64_t packets, lost, unsent, missed; /* sums of packets */
 	char topic[256];
 	size_t topic_len;
 };

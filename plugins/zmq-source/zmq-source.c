@@ -4,14 +4,11 @@
  * Packets are handed out as they lie in the message, which is kept until the next call of poll().
  */
 #include "message.h"
+#include "receiver.h"
 #include "../zmq-endpoint.h"
 
-#include <weir/plugin.h>
-#include <zmq.h>
-#include <errno.h>
-#include <stdlib.h>
+#include <inttypes.h>
 
-enum { MODE_SUB, MODE_PULL };
 enum {
 	ANNOUNCED,
 	UNDECODED,
@@ -27,22 +24,8 @@ enum {
 /* Messages without packets that one poll() takes in before it looks after the lane again. */
 #define MESSAGES_A_POLL 64
 
-/* A message of the sink is its batch and at most one packet and a few headers more. */
-#define MESSAGE_MAX   (32 << 20)
-#define MESSAGE_BYTES (256u << 10) /* what hwm counts a message as */
-
-struct config {
-	const char *const *endpoints;
-	bool connect, insecure, until_end;
-	uint32_t mode;
-	const char *topic;
-	uint64_t hwm_bytes;
-};
-
 struct lane {
-	void *context, *socket;
-	zmq_msg_t frames[N_FRAMES];
-	bool has_frames;
+	struct receiver receiver;
 	struct decoder decoder;
 	struct streams streams;
 	struct stream *stream; /* of the open message */
@@ -56,13 +39,32 @@ struct lane {
 
 /* ---- Opening ---- */
 
+static bool check_keys(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	unsigned n = receiver_length(config->curve_server);
+
+	if (!config->curve_secret != !config->curve_server) {
+		weir_error(
+			self, config->curve_secret ? "curve-secret" : "curve-server",
+			"curve-secret and curve-server belong together: one's own key, and those "
+			"of the publishers");
+		return false;
+	}
+	if (n <= 1 || n == receiver_length(config->endpoints))
+		return true;
+	weir_error(self, "curve-server", "one file for all endpoints is wanted, or one for each");
+	return false;
+}
+
 static bool source_check(struct weir_self *self)
 {
 	const struct config *config = self->config;
-	bool good = true;
+	bool safe = config->insecure || config->curve_secret;
+	bool good = check_keys(self);
 
-	for (const char *const *endpoint = config->endpoints; endpoint && *endpoint; endpoint++)
-		good &= endpoint_check(self, *endpoint, config->insecure);
+	for (const char *const *endpoint = config->endpoints; *endpoint; endpoint++)
+		good &= endpoint_check(self, *endpoint, safe);
 	if (config->topic && config->mode == MODE_PULL) {
 		weir_error(self, "topic", "a worker (mode=pull) cannot choose its topics");
 		return false;
@@ -73,48 +75,6 @@ static bool source_check(struct weir_self *self)
 static bool source_open(struct weir_self *self)
 {
 	return endpoint_descriptors(self);
-}
-
-static bool set_number(void *socket, int option, int value)
-{
-	return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
-}
-
-static int hwm_messages(const struct config *config)
-{
-	uint64_t messages = config->hwm_bytes / MESSAGE_BYTES;
-
-	return messages < 1 ? 1 : messages > INT32_MAX ? INT32_MAX : (int)messages;
-}
-
-static bool set_options(struct lane *lane, const struct config *config)
-{
-	const char *topic = config->topic ? config->topic : "";
-	int64_t message_max = MESSAGE_MAX;
-
-	if (config->mode == MODE_SUB &&
-	    zmq_setsockopt(lane->socket, ZMQ_SUBSCRIBE, topic, strlen(topic)) != 0)
-		return false;
-	return set_number(lane->socket, ZMQ_RCVHWM, hwm_messages(config)) &&
-	       set_number(lane->socket, ZMQ_LINGER, 0) &&
-	       set_number(lane->socket, ZMQ_RECONNECT_IVL_MAX, 1000) &&
-	       zmq_setsockopt(lane->socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) == 0;
-}
-
-static bool attach(struct weir_self *self, const char *endpoint)
-{
-	const struct config *config = self->config;
-	struct lane *lane = self->lane;
-	int rc;
-
-	set_number(lane->socket, ZMQ_IPV6, endpoint_is_ipv6(endpoint));
-	rc = config->connect ? zmq_connect(lane->socket, endpoint)
-			     : zmq_bind(lane->socket, endpoint);
-	if (rc != 0)
-		weir_error(self, "endpoint", "cannot %s %s: %s",
-			   config->connect ? "connect to" : "listen on", endpoint,
-			   zmq_strerror(errno));
-	return rc == 0;
 }
 
 static uint16_t declare(void *user, const struct weir_interface *interface)
@@ -129,73 +89,54 @@ static uint16_t declare(void *user, const struct weir_interface *interface)
 
 static bool source_lane_open(struct weir_self *self)
 {
-	const struct config *config = self->config;
 	struct lane *lane = self->lane;
 
 	lane->decoder.on_interface = declare;
 	lane->decoder.user = self;
-	lane->context = zmq_ctx_new();
-	if (lane->context)
-		lane->socket = zmq_socket(lane->context,
-					  config->mode == MODE_SUB ? ZMQ_SUB : ZMQ_PULL);
-	if (!lane->socket || !set_options(lane, config)) {
-		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
-		return false;
-	}
-	for (const char *const *endpoint = config->endpoints; *endpoint; endpoint++)
-		if (!attach(self, *endpoint))
-			return false;
-	return true;
+	return receiver_open(&lane->receiver, self);
 }
 
 /* ---- Receiving ---- */
-
-static void drop_frames(struct lane *lane)
-{
-	if (!lane->has_frames)
-		return;
-	for (unsigned i = 0; i < N_FRAMES; i++)
-		zmq_msg_close(&lane->frames[i]);
-	lane->has_frames = false;
-}
-
-static void swallow(void *socket)
-{
-	zmq_msg_t frame;
-
-	zmq_msg_init(&frame);
-	do
-		zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT);
-	while (zmq_msg_more(&frame));
-	zmq_msg_close(&frame);
-}
-
-/* The frames of one message, of which libzmq delivers all or none. False: there is none, or it has
- * another number of frames and has been swallowed; then *ret_bad is set. */
-static bool receive_frames(struct lane *lane, bool *ret_bad)
-{
-	unsigned n = 0;
-	bool more = true;
-
-	drop_frames(lane);
-	for (unsigned i = 0; i < N_FRAMES; i++)
-		zmq_msg_init(&lane->frames[i]);
-	lane->has_frames = true;
-	while (more && n < N_FRAMES) {
-		if (zmq_msg_recv(&lane->frames[n], lane->socket, ZMQ_DONTWAIT) < 0)
-			return false;
-		more = zmq_msg_more(&lane->frames[n++]);
-	}
-	if (more)
-		swallow(lane->socket);
-	*ret_bad = more || n < N_FRAMES;
-	return !*ret_bad;
-}
 
 static void refuse(struct weir_self *self, const char *problem)
 {
 	weir_count(self, BAD, 1);
 	weir_log(self, WEIR_WARN, "a message is refused: %s", problem);
+}
+
+/* What the ledger file says of one topic of one publisher. */
+static void tell_stream(struct weir_self *self, const char *event, const struct stream *stream)
+{
+	weir_event(self, event,
+		   "%.*s of publisher %016" PRIx64 ": %" PRIu64 " packets, %" PRIu64
+		   " lost, %" PRIu64 " unsent, %" PRIu64 " missed before joining",
+		   (int)stream->topic_len, stream->topic, stream->publisher, stream->packets,
+		   stream->lost, stream->unsent, stream->missed);
+}
+
+static void add_to_stream(struct weir_self *self, struct stream *stream,
+			  const struct weir_stream_header *header,
+			  const struct weir_stream_gap *gap)
+{
+	stream->packets += header->count;
+	stream->lost += gap->lost;
+	stream->unsent += gap->unsent;
+	stream->missed += gap->missed;
+	stream->heard_mono_ns = ((struct lane *)self->lane)->now_ns;
+	if (!stream->told)
+		tell_stream(self, "stream-joined", stream);
+	stream->told = true;
+	if (header->flags & WEIR_STREAM_END)
+		tell_stream(self, "stream-ended", stream);
+}
+
+static void leave_all(struct weir_self *self)
+{
+	const struct lane *lane = self->lane;
+
+	for (unsigned i = 0; i < lane->streams.n; i++)
+		if (!lane->streams.rows[i].position.ended)
+			tell_stream(self, "stream-left", &lane->streams.rows[i]);
 }
 
 static uint32_t saturated(uint64_t packets)
@@ -207,6 +148,7 @@ static void account(struct weir_self *self, const struct weir_stream_header *hea
 		    const struct weir_stream_gap *gap)
 {
 	struct lane *lane = self->lane;
+
 	weir_count(self, MESSAGES, 1);
 	weir_count(self, ANNOUNCED, header->count);
 	weir_count(self, LOST, gap->lost);
@@ -220,7 +162,7 @@ static void account(struct weir_self *self, const struct weir_stream_header *hea
 	weir_witness(self, PUBLISHERS, streams_publishers(&lane->streams));
 }
 
-/* Steps onto the message in lane->frames; what is wrong with it, or NULL. */
+/* Steps onto the message that was received; what is wrong with it, or NULL. */
 static const char *open_message(struct weir_self *self)
 {
 	struct lane *lane = self->lane;
@@ -231,8 +173,8 @@ static const char *open_message(struct weir_self *self)
 	const char *problem;
 
 	for (unsigned i = 0; i < N_FRAMES; i++) {
-		frames[i].bytes = zmq_msg_data(&lane->frames[i]);
-		frames[i].len = zmq_msg_size(&lane->frames[i]);
+		frames[i].bytes = zmq_msg_data(&lane->receiver.frames[i]);
+		frames[i].len = zmq_msg_size(&lane->receiver.frames[i]);
 	}
 	problem = message_check(frames, &header);
 	if (problem)
@@ -245,7 +187,7 @@ static const char *open_message(struct weir_self *self)
 	if (problem)
 		return problem;
 	account(self, &header, &gap);
-	stream->heard_mono_ns = lane->now_ns;
+	add_to_stream(self, stream, &header, &gap);
 	lane->stream = stream;
 	lane->ifaces_full = false;
 	message_open(&lane->decoder, &frames[FRAME_BODY], header.count);
@@ -259,7 +201,7 @@ static bool next_message(struct weir_self *self)
 	const char *problem;
 	bool bad = false;
 
-	if (!receive_frames(lane, &bad) && !bad)
+	if (!receiver_next(&lane->receiver, &bad) && !bad)
 		return false;
 	problem = bad ? "it does not have three frames" : open_message(self);
 	if (problem)
@@ -299,13 +241,6 @@ static unsigned decode(struct weir_self *self, struct weir_packet *packets, unsi
 		lane->lost_before = 0;
 	}
 	return kept;
-}
-
-static bool wait_for_message(struct lane *lane, int timeout_ms)
-{
-	zmq_pollitem_t item = {.socket = lane->socket, .events = ZMQ_POLLIN};
-
-	return zmq_poll(&item, 1, timeout_ms) > 0;
 }
 
 static bool has_ended(struct weir_self *self)
@@ -349,7 +284,7 @@ static int next_packets(struct weir_self *self, struct weir_packet *packets, uns
 			continue;
 		if (has_ended(self))
 			return WEIR_END;
-		if (timeout_ms == 0 || !wait_for_message(lane, timeout_ms))
+		if (timeout_ms == 0 || !receiver_wait(&lane->receiver, timeout_ms))
 			return 0;
 		timeout_ms = 0;
 	}
@@ -383,20 +318,17 @@ static void source_stop(struct weir_self *self)
 	struct lane *lane = self->lane;
 
 	lane->stopping = true;
-	lane->drain = (unsigned)hwm_messages(self->config);
+	lane->drain = (unsigned)receiver_hwm(self->config);
 }
 
 static void source_lane_close(struct weir_self *self)
 {
 	struct lane *lane = self->lane;
 
-	drop_frames(lane);
+	leave_all(self);
 	message_clear(&lane->decoder);
 	streams_clear(&lane->streams);
-	if (lane->socket)
-		zmq_close(lane->socket);
-	if (lane->context)
-		zmq_ctx_term(lane->context);
+	receiver_close(&lane->receiver);
 }
 
 /* ---- Tables ---- */
@@ -416,6 +348,12 @@ static const struct weir_option options[] = {
 	 "End once all publishers that were heard have ended."},
 	{"insecure", WEIR_BOOL, offsetof(struct config, insecure), "no", NULL,
 	 "Allow endpoints on other machines, though nothing is encrypted or authenticated."},
+	{"curve-secret", WEIR_INFILE, offsetof(struct config, curve_secret), "", NULL,
+	 "Speak to publishers that encrypt, with one's own secret key in this file, which weir "
+	 "keygen has made."},
+	{"curve-server", WEIR_INFILES, offsetof(struct config, curve_server), "", NULL,
+	 "The public key of all publishers, or of each in the order of the endpoints; needed with "
+	 "curve-secret."},
 	{0},
 };
 

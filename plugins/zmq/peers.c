@@ -53,7 +53,7 @@ static void went(struct peers *peers)
 static void take_in(struct peers *peers, unsigned event)
 {
 	if (event & FAILED)
-		peers->refused++;
+		peers->refused++, peers->failed++;
 	else if (event & ZMQ_EVENT_DISCONNECTED)
 		went(peers);
 	else if (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED)

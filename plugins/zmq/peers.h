@@ -12,6 +12,7 @@ struct peers {
 	void *socket, *monitor;
 	atomic_uint connected;
 	unsigned refused; /* handshakes that failed, whose end is still to be reported */
+	uint64_t failed;  /* all of them */
 };
 
 /* False after weir_error(). self: of the node, for events. */

@@ -1,5 +1,5 @@
 /*
- * sender.c: the hand-over, and the loop of the sender's thread.
+ * sender.c: the loop of the sender's thread.
  *
  * PUB gives every subscriber what it has room for and drops the rest, so a packet counts as sent
  * once libzmq has it, and each subscriber computes its own loss from the headers.  PUSH has to
@@ -7,7 +7,6 @@
  * memory.
  */
 #include "sender.h"
-#include "../zmq-endpoint.h"
 
 #include <weir/capfile.h>
 #include <weir/stream.h>
@@ -20,9 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S     1000000000
-#define NS_PER_MS    1000000
 #define HEARTBEAT_NS NS_PER_S
+
+/* Messages in a row before the sender listens to its peers again. */
+#define SEND_BURST 64
 
 /* Bodies of one lane between its first packet and libzmq: enough for the time until a sender wakes
  * up whose processor is busy with something else, which is 10 ms and more. */
@@ -37,7 +37,7 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static void wake(struct sender *sender)
+void sender_wake(struct sender *sender)
 {
 	uint64_t one = 1;
 
@@ -46,49 +46,6 @@ static void wake(struct sender *sender)
 }
 
 /* ---- Opening ---- */
-
-static bool set_number(void *socket, int option, int value)
-{
-	return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
-}
-
-static bool set_options(void *socket, const struct config *config)
-{
-	uint64_t messages = config->hwm_bytes / config->batch_bytes;
-	int hwm = messages < 1 ? 1 : messages > INT32_MAX ? INT32_MAX : (int)messages;
-
-	if (config->mode == MODE_PUB && !set_number(socket, ZMQ_XPUB_VERBOSER, 1))
-		return false;
-	return set_number(socket, ZMQ_SNDHWM, hwm) && set_number(socket, ZMQ_LINGER, 0) &&
-	       set_number(socket, ZMQ_IPV6, endpoint_is_ipv6(config->endpoint));
-}
-
-static void tell_port(struct sender *sender)
-{
-	char endpoint[256] = "";
-	size_t len = sizeof(endpoint);
-
-	if (strchr(sender->config->endpoint, '*') &&
-	    zmq_getsockopt(sender->socket, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0)
-		weir_log(sender->self, WEIR_INFORM, "listening on %s", endpoint);
-}
-
-static bool attach(struct sender *sender)
-{
-	const struct config *config = sender->config;
-	const char *endpoint = config->endpoint;
-	int rc = config->connect ? zmq_connect(sender->socket, endpoint)
-				 : zmq_bind(sender->socket, endpoint);
-
-	if (rc != 0) {
-		weir_error(sender->self, "endpoint", "cannot %s %s: %s",
-			   config->connect ? "connect to" : "listen on", endpoint,
-			   zmq_strerror(errno));
-		return false;
-	}
-	tell_port(sender);
-	return true;
-}
 
 static unsigned reserved_max(const struct config *config)
 {
@@ -114,89 +71,12 @@ bool sender_open(struct sender *sender, struct weir_self *self)
 					      WEIR_PCAPNG_PACKET_MAX + WEIR_MAX_CAPLEN);
 	atomic_store(&sender->ready, config->wait_for == 0);
 	sender->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sender->context = zmq_ctx_new();
-	if (sender->context)
-		sender->socket = zmq_socket(sender->context,
-					    config->mode == MODE_PUB ? ZMQ_XPUB : ZMQ_PUSH);
-	if (sender->wake_fd < 0 || !sender->socket || !set_options(sender->socket, config) ||
+	if (sender->wake_fd < 0 ||
 	    getrandom(&sender->publisher, sizeof(sender->publisher), 0) < 0) {
-		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
+		weir_error(self, NULL, "cannot make a sender: %s", strerror(errno));
 		return false;
 	}
-	return peers_open(&sender->peers, sender->context, sender->socket, self) && attach(sender);
-}
-
-struct topic *sender_topic(struct sender *sender, struct weir_self *self)
-{
-	const char *name = sender->config->name ? sender->config->name : self->name;
-	struct topic *topic = calloc(1, sizeof(*topic));
-	int len;
-
-	if (!topic) {
-		weir_error(self, NULL, "out of memory");
-		return NULL;
-	}
-	topic->sender = sender;
-	topic->self = self;
-	len = snprintf(topic->name, sizeof(topic->name), "%s/%02u/", name, self->lane_index);
-	topic->name_len = (size_t)len;
-	topic->next = sender->topics;
-	sender->topics = topic;
-	if (topic->name_len < sizeof(topic->name) && self->lane_index < 100)
-		return topic;
-	weir_error(self, "name", "%s is too long, or there are more than 100 lanes", name);
-	return NULL;
-}
-
-/* ---- The hand-over: called by lanes ---- */
-
-unsigned topic_reserve(struct topic *topic)
-{
-	struct sender *sender = topic->sender;
-
-	if (!atomic_load_explicit(&sender->ready, memory_order_acquire))
-		return NO_PEER;
-	if (atomic_load_explicit(&topic->reserved, memory_order_acquire) < sender->reserved_max) {
-		atomic_fetch_add(&topic->reserved, 1);
-		return SENT;
-	}
-	return atomic_load(&sender->peers.connected) ? FULL : NO_PEER;
-}
-
-void topic_unreserve(struct topic *topic)
-{
-	atomic_fetch_sub(&topic->reserved, 1);
-	weir_notify(topic->self);
-}
-
-void topic_hand_over(struct topic *topic, struct body *body)
-{
-	struct sender *sender = topic->sender;
-	bool was_empty;
-
-	body->topic = topic;
-	body->next = NULL;
-	pthread_mutex_lock(&sender->lock);
-	was_empty = !sender->first;
-	*sender->last = body;
-	sender->last = &body->next;
-	pthread_mutex_unlock(&sender->lock);
-	if (was_empty)
-		wake(sender);
-}
-
-static struct body *take_over(struct sender *sender)
-{
-	struct body *body;
-
-	pthread_mutex_lock(&sender->lock);
-	body = sender->first;
-	if (body)
-		sender->first = body->next;
-	if (!sender->first)
-		sender->last = &sender->first;
-	pthread_mutex_unlock(&sender->lock);
-	return body;
+	return socket_open(sender);
 }
 
 /* ---- Sending: the sender's thread from here on, but for body_released() ---- */
@@ -228,7 +108,7 @@ static void body_released(void *bytes, void *hint)
 		settle(body, !atomic_load(&sender->abandoned));
 	body_free(body);
 	if (atomic_fetch_sub(&sender->outstanding, 1) == 1 && atomic_load(&sender->closing))
-		wake(sender);
+		sender_wake(sender);
 }
 
 /* The first two frames. False: no room. */
@@ -312,26 +192,13 @@ static void hold(struct sender *sender, struct body *body)
 		body_released(body->bytes, body); /* out of memory */
 }
 
-/* True: everything handed over so far is libzmq's. */
-static bool send_all(struct sender *sender)
-{
-	for (;;) {
-		if (sender->held && !send_held(sender))
-			return false;
-		struct body *body = take_over(sender);
-		if (!body)
-			return true;
-		hold(sender, body);
-	}
-}
-
 static void give_up_all(struct sender *sender)
 {
 	for (;;) {
 		if (sender->held)
 			zmq_msg_close(&sender->frame);
 		sender->held = NULL;
-		struct body *body = take_over(sender);
+		struct body *body = sender_take_over(sender);
 		if (!body)
 			return;
 		hold(sender, body);
@@ -384,15 +251,33 @@ static void hear(struct sender *sender)
 	unsigned present;
 
 	peers_hear(&sender->peers);
+	zap_answer(&sender->zap);
 	if (!push)
 		hear_subscriptions(sender);
 	present = push ? atomic_load(&sender->peers.connected) : sender->subscriptions;
 	weir_witness(sender->self, PEERS, atomic_load(&sender->peers.connected));
+	weir_witness(sender->self, FAILED_HANDSHAKES, sender->peers.failed);
+	weir_witness(sender->self, REFUSED_KEYS, sender->zap.refused);
 	if (atomic_load(&sender->ready) || present < (uint64_t)sender->config->wait_for)
 		return;
 	atomic_store_explicit(&sender->ready, true, memory_order_release);
 	for (struct topic *topic = sender->topics; topic; topic = topic->next)
 		weir_notify(topic->self);
+}
+
+/* True: everything handed over so far is libzmq's. */
+static bool send_all(struct sender *sender)
+{
+	for (unsigned n = 1;; n++) {
+		if (sender->held && !send_held(sender))
+			return false;
+		if (n % SEND_BURST == 0)
+			hear(sender);
+		struct body *body = sender_take_over(sender);
+		if (!body)
+			return true;
+		hold(sender, body);
+	}
 }
 
 /* Until a lane or a peer has something for us, or libzmq has room and we are waiting for that. */
@@ -405,10 +290,12 @@ static void sleep_until(struct sender *sender, int64_t deadline_ns, bool want_ro
 		{.fd = sender->wake_fd, .events = ZMQ_POLLIN},
 		{.socket = sender->peers.monitor, .events = ZMQ_POLLIN},
 		{.socket = sender->socket, .events = (short)wanted},
+		{.socket = sender->zap.socket, .events = ZMQ_POLLIN},
 	};
+	int n = sender->zap.socket ? 4 : 3;
 	uint64_t wakes;
 
-	zmq_poll(items, 3, left_ns > 0 ? left_ns / NS_PER_MS + 1 : 0);
+	zmq_poll(items, n, left_ns > 0 ? left_ns / NS_PER_MS + 1 : 0);
 	if (items[0].revents && read(sender->wake_fd, &wakes, sizeof(wakes)) < 0)
 		return; /* nobody else reads it, so this cannot be */
 	hear(sender);
@@ -438,18 +325,6 @@ static void send_ends(struct sender *sender, int64_t deadline_ns)
 			sleep_until(sender, deadline_ns, true);
 }
 
-static void close_sockets(struct sender *sender, int64_t linger_ns)
-{
-	peers_close(&sender->peers);
-	if (sender->socket) {
-		set_number(sender->socket, ZMQ_LINGER, (int)(linger_ns / NS_PER_MS));
-		zmq_close(sender->socket);
-	}
-	if (sender->context)
-		zmq_ctx_term(sender->context);
-	sender->socket = sender->context = NULL;
-}
-
 /* libzmq's own lingering cannot tell what it dropped, so the waiting is done here; what it still
  * has after that are the last bytes of messages already given back. */
 static void finish(struct sender *sender)
@@ -465,7 +340,7 @@ static void finish(struct sender *sender)
 		sleep_until(sender, deadline_ns, false);
 	atomic_store(&sender->abandoned, true);
 	left_ns = deadline_ns - clock_ns(CLOCK_MONOTONIC);
-	close_sockets(sender, left_ns > 0 ? left_ns : 0);
+	socket_close(sender, left_ns > 0 ? left_ns : 0);
 }
 
 static void *sender_main(void *argument)
@@ -500,16 +375,18 @@ bool sender_start(struct sender *sender)
 	return sender->started;
 }
 
+void sender_end(struct sender *sender)
+{
+	atomic_store(&sender->closing, true);
+	if (sender->started)
+		sender_wake(sender);
+}
+
 void sender_close(struct sender *sender)
 {
-	if (!sender->config)
-		return;
-	atomic_store(&sender->closing, true);
-	if (sender->started) {
-		wake(sender);
+	if (sender->started)
 		pthread_join(sender->thread, NULL);
-	}
-	close_sockets(sender, 0);
+	socket_close(sender, 0);
 	if (sender->wake_fd >= 0)
 		close(sender->wake_fd);
 	while (sender->topics) {

@@ -1,5 +1,7 @@
 /*
- * sender.h: the thread that owns a node's socket, since sockets of libzmq belong to one thread.
+ * sender.h: the thread that owns a socket, since sockets of libzmq belong to one thread.
+ *
+ * A node has one, with a topic for each lane, or one for each lane where its endpoint has %{lane}.
  *
  * Lanes fill bodies and hand them over; the sender numbers them, puts topic and header before them,
  * and gives them to libzmq.  A lane reserves its place in the hand-over before it begins a body, so
@@ -10,17 +12,31 @@
 
 #include "body.h"
 #include "peers.h"
+#include "zap.h"
 
 #include <weir/plugin.h>
 #include <zmq.h>
 #include <stdatomic.h>
 
 enum { SENT, FULL, OTHER_LINKTYPE, NO_PEER, TOO_LONG, ABANDONED };
-enum { ANNOUNCED, UNDELIVERED, MESSAGES, HEARTBEATS, STREAM_BYTES, PEERS };
+enum {
+	ANNOUNCED,
+	UNDELIVERED,
+	MESSAGES,
+	HEARTBEATS,
+	STREAM_BYTES,
+	PEERS,
+	FAILED_HANDSHAKES,
+	REFUSED_KEYS,
+};
 enum { MODE_PUB, MODE_PUSH };
 
+#define NS_PER_S  1000000000
+#define NS_PER_MS 1000000
+
 struct config {
-	const char *endpoint;
+	const char *const *endpoints;
+	const char *curve_secret, *curve_allow;
 	bool connect, insecure;
 	uint32_t mode;
 	uint64_t batch_bytes, hwm_bytes;
@@ -44,7 +60,8 @@ struct topic {
 };
 
 struct sender {
-	struct weir_self *self; /* of the node */
+	struct sender *next;
+	struct weir_self *self; /* of the node, or of the lane that has an endpoint of its own */
 	const struct config *config;
 	uint64_t publisher;
 	uint8_t section[128]; /* what each body begins with */
@@ -52,6 +69,7 @@ struct sender {
 	void *context, *socket;
 	int wake_fd;
 	struct peers peers;
+	struct zap zap;
 	struct topic *topics;
 	struct body_pool pool;
 	unsigned reserved_max; /* of each topic */
@@ -72,14 +90,21 @@ struct sender {
 	unsigned subscriptions;
 };
 
-/* Opens the endpoint. False after weir_error(); sender_close() is due in any case. */
+/* Opens the endpoints. False after weir_error(); sender_close() is due in any case. */
 bool sender_open(struct sender *sender, struct weir_self *self);
 /* The topic of that lane, which the sender owns; NULL after weir_error(). */
 struct topic *sender_topic(struct sender *sender, struct weir_self *self);
 bool sender_start(struct sender *sender);
-/* Sends what was handed over, for at most the linger time, and settles the rest. Takes a zeroed and
- * a half open sender. */
+/* end: lets it send what was handed over, for at most the linger time. close: waits for that, and
+ * settles the rest; takes a half open sender. */
+void sender_end(struct sender *sender);
 void sender_close(struct sender *sender);
+
+/* The sender's own thread, or the main thread before and after it. */
+bool socket_open(struct sender *sender);
+void socket_close(struct sender *sender, int64_t linger_ns);
+struct body *sender_take_over(struct sender *sender); /* NULL: none */
+void sender_wake(struct sender *sender);              /* any thread */
 
 /* Lane: a place for one more body, or FULL or NO_PEER. */
 unsigned topic_reserve(struct topic *topic);

@@ -18,6 +18,10 @@ struct iface {
 	uint32_t kind;
 };
 
+struct node {
+	struct sender *senders;
+};
+
 struct lane {
 	struct topic *topic;
 	struct body *body; /* being filled, NULL: none */
@@ -31,33 +35,88 @@ struct lane {
 	uint32_t linktype;
 };
 
+static bool has_lane(const struct config *config)
+{
+	return weir_pattern_has(config->endpoints[0], "lane");
+}
+
+static bool check_endpoints(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	bool safe = config->insecure || config->curve_secret;
+	bool good = true;
+
+	for (const char *const *endpoint = config->endpoints; *endpoint; endpoint++) {
+		good &= endpoint_check(self, *endpoint, safe);
+		if (weir_pattern_has(*endpoint, "lane") != has_lane(config)) {
+			weir_error(self, "endpoint", "%%{lane} stands in all endpoints or in none");
+			good = false;
+		}
+	}
+	return good;
+}
+
 static bool zmq_check(struct weir_self *self)
 {
 	const struct config *config = self->config;
+	bool good = true;
 
 	if (config->name && (strchr(config->name, '/') || strlen(config->name) > 200)) {
 		weir_error(self, "name", "a topic's name has at most 200 characters and no slash");
+		good = false;
+	}
+	if (config->curve_secret && !config->curve_allow) {
+		weir_error(self, "curve-secret",
+			   "encryption alone lets everybody in: say who may connect with "
+			   "curve-allow=FILE");
+		good = false;
+	}
+	if (config->curve_allow && !config->curve_secret) {
+		weir_error(self, "curve-allow", "keys are checked with curve-secret=FILE only");
+		good = false;
+	}
+	return check_endpoints(self) && good;
+}
+
+static bool add_sender(struct weir_self *self)
+{
+	struct node *node = self->node;
+	struct sender *sender = calloc(1, sizeof(*sender));
+
+	if (!sender) {
+		weir_error(self, NULL, "out of memory");
 		return false;
 	}
-	return endpoint_check(self, config->endpoint, config->insecure);
+	sender->wake_fd = -1;
+	sender->next = node->senders;
+	node->senders = sender;
+	return endpoint_descriptors(self) && sender_open(sender, self);
 }
 
 static bool zmq_open(struct weir_self *self)
 {
-	return endpoint_descriptors(self) && sender_open(self->node, self);
+	return has_lane(self->config) || add_sender(self);
 }
 
 static bool zmq_lane_open(struct weir_self *self)
 {
+	const struct node *node = self->node;
 	struct lane *lane = self->lane;
 
-	lane->topic = sender_topic(self->node, self);
+	if (has_lane(self->config) && !add_sender(self))
+		return false;
+	lane->topic = sender_topic(node->senders, self);
 	return lane->topic != NULL;
 }
 
 static bool zmq_start(struct weir_self *self)
 {
-	return sender_start(self->node);
+	const struct node *node = self->node;
+	bool good = true;
+
+	for (struct sender *sender = node->senders; sender && good; sender = sender->next)
+		good = sender_start(sender);
+	return good;
 }
 
 /* ---- Filling bodies ---- */
@@ -109,7 +168,7 @@ static struct iface *iface_of(struct weir_self *self, struct lane *lane, uint16_
 
 static unsigned begin_body(struct weir_self *self, struct lane *lane)
 {
-	struct sender *sender = self->node;
+	struct sender *sender = lane->topic->sender;
 	unsigned refusal;
 
 	while ((refusal = topic_reserve(lane->topic)) != SENT)
@@ -210,16 +269,27 @@ static void zmq_lane_close(struct weir_self *self)
 
 static void zmq_close_node(struct weir_self *self)
 {
-	sender_close(self->node);
+	struct node *node = self->node;
+
+	for (struct sender *sender = node->senders; sender; sender = sender->next)
+		sender_end(sender);
+	while (node->senders) {
+		struct sender *sender = node->senders;
+
+		node->senders = sender->next;
+		sender_close(sender);
+		free(sender);
+	}
 }
 
 /* ---- Tables ---- */
 
 static const struct weir_option options[] = {
-	{"endpoint", WEIR_ENDPOINT, offsetof(struct config, endpoint), NULL, NULL,
-	 "Where subscribers connect: tcp://HOST:PORT or ipc://PATH."},
+	{"endpoint", WEIR_ENDPOINTS, offsetof(struct config, endpoints), NULL, NULL,
+	 "Where subscribers connect, as a list: tcp://HOST:PORT or ipc://PATH. With %{lane} in it "
+	 "each lane has its own, else all lanes share them."},
 	{"connect", WEIR_BOOL, offsetof(struct config, connect), "no", NULL,
-	 "Connect to the endpoint instead of listening on it."},
+	 "Connect to the endpoints instead of listening on them."},
 	{"mode", WEIR_CHOICE, offsetof(struct config, mode), "pub", "pub|push",
 	 "pub: each subscriber gets everything that it has room for; push: each message goes to "
 	 "one "
@@ -230,7 +300,9 @@ static const struct weir_option options[] = {
 	 "Send a message that is this old even if it is small; looked at every 10 ms, and every "
 	 "100 ms while nothing comes."},
 	{"hwm", WEIR_SIZE, offsetof(struct config, hwm_bytes), "64MiB", "1KiB..64GiB",
-	 "Bytes that wait for each peer at most, counted as messages of the size of batch."},
+	 "Bytes that may wait for each peer. ZeroMQ counts messages, so this is as many messages "
+	 "as there are batches in it: small ones fill it with fewer bytes, and each may be "
+	 "larger than batch by a packet."},
 	{"linger", WEIR_TIME, offsetof(struct config, linger_ns), "1s", "0s..1h",
 	 "How long the end of the run waits for peers that have not read everything."},
 	{"wait-for", WEIR_NUMBER, offsetof(struct config, wait_for), "0", "0..10000",
@@ -239,6 +311,10 @@ static const struct weir_option options[] = {
 	 "The first part of the topic; the node's name if not given."},
 	{"insecure", WEIR_BOOL, offsetof(struct config, insecure), "no", NULL,
 	 "Allow an endpoint that other machines can reach, though nothing is encrypted."},
+	{"curve-secret", WEIR_INFILE, offsetof(struct config, curve_secret), "", NULL,
+	 "Encrypt, with the secret key in this file, which weir keygen has made."},
+	{"curve-allow", WEIR_INFILE, offsetof(struct config, curve_allow), "", NULL,
+	 "The public keys of those who may connect, one a line; needed with curve-secret."},
 	{0},
 };
 
@@ -259,6 +335,8 @@ static const struct weir_counter counters[] = {
 	{"heartbeats", WEIR_INFO, "messages without packets"},
 	{"stream-bytes", WEIR_INFO, "bytes of all frames of all messages"},
 	{"peers", WEIR_INFO, "connected now"},
+	{"failed-handshakes", WEIR_INFO, "connections that did not become peers"},
+	{"refused-keys", WEIR_INFO, "of these whose key was not in curve-allow"},
 	{0},
 };
 
@@ -274,7 +352,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.outputs = outcomes,
 	.counters = counters,
 	.config_size = sizeof(struct config),
-	.node_size = sizeof(struct sender),
+	.node_size = sizeof(struct node),
 	.lane_size = sizeof(struct lane),
 	.check = zmq_check,
 	.open = zmq_open,

@@ -1,0 +1,44 @@
+/*
+ * receiver.h: the socket on which the messages of all publishers come in.
+ */
+#ifndef ZMQ_SOURCE_RECEIVER_H
+#define ZMQ_SOURCE_RECEIVER_H
+
+#include "message.h"
+
+#include <weir/plugin.h>
+#include <zmq.h>
+
+enum { MODE_SUB, MODE_PULL };
+
+struct config {
+	const char *const *endpoints;
+	bool connect, insecure, until_end;
+	uint32_t mode;
+	const char *topic;
+	const char *curve_secret;
+	const char *const *curve_server;
+	uint64_t hwm_bytes;
+};
+
+struct receiver {
+	void *context, *socket;
+	zmq_msg_t frames[N_FRAMES]; /* of the last message */
+	bool has_frames;
+};
+
+/* Main thread. False after weir_error(); close takes what is half open. */
+bool receiver_open(struct receiver *receiver, struct weir_self *self);
+void receiver_close(struct receiver *receiver);
+
+/* The frames of one message, of which libzmq delivers all or none; those before are given up.
+ * False: there is none, or it has another number of frames and has been swallowed; then *ret_bad is
+ * set. */
+bool receiver_next(struct receiver *receiver, bool *ret_bad);
+bool receiver_wait(struct receiver *receiver, int timeout_ms);
+
+/* Messages that may wait for each publisher. */
+int receiver_hwm(const struct config *config);
+unsigned receiver_length(const char *const *list); /* NULL is empty */
+
+#endif
