@@ -1,10 +1,17 @@
-/* privileges.c: drops them, then tries to get them back, which must fail. */
+/*
+ * privileges.c: drops them, then tries to get them back, which must fail.
+ *
+ * glibc has all threads change their user.  Capabilities go away with root, but those of a process
+ * that was none (from its file) each thread could only give up itself: so all threads are looked
+ * at.
+ */
 #include "privileges.h"
 
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -55,9 +62,44 @@ static bool clear_capabilities(const char *user, GError **error)
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return refuse(error, user, "cannot give up capabilities", errno ? errno : EPERM);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return refuse(error, user, "cannot renounce new privileges", errno);
 	return true;
+}
+
+/* ---- Proof ---- */
+
+static bool has_none(const char *line, const char *set)
+{
+	return !g_str_has_prefix(line, set) || !g_ascii_strtoull(line + strlen(set), NULL, 16);
+}
+
+/* status: of a thread, as /proc says it. */
+static bool is_sealed_and_bare(const char *status)
+{
+	g_auto(GStrv) lines = g_strsplit(status, "\n", -1);
+	bool sealed = false, bare = true;
+
+	for (char **line = lines; *line; line++) {
+		sealed |= strcmp(*line, "NoNewPrivs:\t1") == 0;
+		bare &= has_none(*line, "CapPrm:\t") && has_none(*line, "CapEff:\t") &&
+			has_none(*line, "CapAmb:\t");
+	}
+	return sealed && bare;
+}
+
+static bool are_all_bare(const char *user, GError **error)
+{
+	g_autoptr(GDir) threads = g_dir_open("/proc/self/task", 0, error);
+	const char *thread;
+
+	while (threads && (thread = g_dir_read_name(threads)) != NULL) {
+		g_autofree char *path = g_strdup_printf("/proc/self/task/%s/status", thread);
+		g_autofree char *status = NULL;
+
+		/* One that has ended meanwhile cannot be read. */
+		if (g_file_get_contents(path, &status, NULL, NULL) && !is_sealed_and_bare(status))
+			return refuse(error, user, "a thread keeps privileges", EPERM);
+	}
+	return threads != NULL;
 }
 
 static bool is_gone(const char *user, GError **error)
@@ -70,11 +112,18 @@ static bool is_gone(const char *user, GError **error)
 	return refuse(error, user, "privileges are still there", EPERM);
 }
 
+bool weir_privileges_seal(const char *user, GError **error)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ||
+	       refuse(error, user, "cannot renounce new privileges", errno);
+}
+
 bool weir_privileges_drop(const char *user, GError **error)
 {
 	g_autofree char *memory = NULL;
 	struct passwd to;
 
-	return find_user(user, &to, &memory, error) && change_user(user, &to, error) &&
-	       clear_capabilities(user, error) && is_gone(user, error);
+	return find_user(user, &to, &memory, error) && weir_privileges_seal(user, error) &&
+	       change_user(user, &to, error) && clear_capabilities(user, error) &&
+	       is_gone(user, error) && are_all_bare(user, error);
 }

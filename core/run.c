@@ -385,6 +385,17 @@ static bool start_lanes(struct run *run)
 	return true;
 }
 
+/* Threads that plugins start while they open are then sealed, too. */
+static bool seal_privileges(struct run *run)
+{
+	g_autoptr(GError) error = NULL;
+
+	if (!run->options->user || weir_privileges_seal(run->options->user, &error))
+		return true;
+	weir_errors_add(run->context->errors, (struct weir_position){0}, "%s", error->message);
+	return false;
+}
+
 /* From here on with the rights that the run will have, so that what it may not do shows at once. */
 static bool drop_privileges(struct run *run)
 {
@@ -407,7 +418,7 @@ static bool prepare(struct run *run)
 			run->context->unfinished_sinks++;
 	}
 	run->lanes = weir_lanes_new(run->plan, run->context);
-	if (!run->lanes || !open_nodes(run))
+	if (!run->lanes || !seal_privileges(run) || !open_nodes(run))
 		return false;
 	push_down(run);
 	return open_lanes(run) && drop_privileges(run) && start_nodes(run);

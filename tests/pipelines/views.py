@@ -228,15 +228,23 @@ def test_stats_are_a_table_on_a_terminal():
 # ---- Privileges ----
 
 def test_user_holds_for_every_thread():
+    """Those too that plugins start while they open: of pcap and pipe one each, and of ZeroMQ's library several."""
     need_root()
-    run = Run(*PLUGINS, "-e", ENDLESS, "--user", "nobody", report=False)
+    folder = tempdir()
+    os.chmod(folder, 0o777)
+    os.mkfifo(f"{folder}/fifo")
+    os.chmod(f"{folder}/fifo", 0o666)
+    text = f"a = snaplen 50\nnumbers-live count=1000000000 -> a -> check-order delay=1ms\na -> pcap {folder}/out.pcap " \
+           f"stop-size=1MB\na -> zmq ipc://{folder}/socket\na -> pipe {folder}/fifo"
+    run = Run(*PLUGINS, "-e", text, "--user", "nobody", report=False)
     run.wait_for("running")
-    wait_until(lambda: len(os.listdir(f"/proc/{run.process.pid}/task")) >= 2)
+    wait_until(lambda: len(os.listdir(f"/proc/{run.process.pid}/task")) >= 6)
     for task in os.listdir(f"/proc/{run.process.pid}/task"):
         with open(f"/proc/{run.process.pid}/task/{task}/status") as file:
             status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
         assert "0" not in status["Uid"].split() + status["Gid"].split() + status["Groups"].split(), status
         assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0, status
+        assert int(status["NoNewPrivs"]) == 1, status
     run.stop()
     assert run.status == 0, run.stderr
 
