@@ -14,7 +14,11 @@
 #define PCAP_US     0xa1b2c3d4u
 #define BLOCK_SHB   0x0a0d0d0au
 #define BLOCK_IDB   1u
+#define BLOCK_ISB   5u
 #define BLOCK_EPB   6u
+#define BLOCK_DSB   10u
+#define DSB_FIXED   20u         /* the block without its secrets */
+#define DSB_TLS     0x544c534bu /* "TLSK" */
 #define SHB_MAGIC   0x1a2b3c4du
 #define EPB_FIXED   32u /* the block without data and options */
 #define STRING_MAX  4096u
@@ -25,6 +29,8 @@
 enum { OPT_END = 0, OPT_COMMENT = 1 };
 enum { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
 enum { IF_NAME = 2, IF_DESCRIPTION = 3, IF_TSRESOL = 9, IF_FILTER = 11, IF_OS = 12 };
+enum { ISB_START = 2, ISB_END = 3, ISB_RECEIVED = 4, ISB_MISSED = 5 };
+enum { ISB_ACCEPTED = 6, ISB_DROPPED = 7, ISB_DELIVERED = 8 };
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, EPB_QUEUE = 6 };
 
 static uint8_t *put16(uint8_t *to, uint16_t value)
@@ -69,21 +75,33 @@ static uint8_t *put_option(uint8_t *to, uint16_t code, const void *value, uint16
 	return put_bytes(to, value, len);
 }
 
-/* The length of a string, at most STRING_MAX, and never ending inside a UTF-8 character. */
-static uint16_t string_length(const char *text)
+/* The length of a string, at most max, and never ending inside a UTF-8 character. */
+static uint16_t text_length(const char *text, size_t max)
 {
-	size_t len = strnlen(text, STRING_MAX + 1);
-	if (len <= STRING_MAX)
+	size_t len = strnlen(text, max + 1);
+	if (len <= max)
 		return (uint16_t)len;
-	len = STRING_MAX;
+	len = max;
 	while (len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80)
 		len--;
 	return (uint16_t)len;
 }
 
+static uint16_t string_length(const char *text)
+{
+	return text_length(text, STRING_MAX);
+}
+
 static uint8_t *put_string(uint8_t *to, uint16_t code, const char *text)
 {
 	return text && *text ? put_option(to, code, text, string_length(text)) : to;
+}
+
+static uint8_t *put_comment(uint8_t *to, const char *text)
+{
+	return text && *text ? put_option(to, OPT_COMMENT, text,
+					  text_length(text, WEIR_PCAPNG_COMMENT_MAX))
+			     : to;
 }
 
 /* The block that starts at `block` and whose body ends at `end`: sets both of its lengths. */
@@ -136,7 +154,7 @@ size_t weir_pcapng_section(uint8_t *to, const struct weir_section *section)
 	to = put_string(to, SHB_HARDWARE, section->hardware);
 	to = put_string(to, SHB_OS, section->os);
 	to = put_string(to, SHB_APPLICATION, section->application);
-	to = put_string(to, OPT_COMMENT, section->comment);
+	to = put_comment(to, section->comment);
 	if (to != options)
 		to = put32(to, OPT_END);
 	return finish_block(block, to);
@@ -167,6 +185,47 @@ size_t weir_pcapng_interface(uint8_t *to, const struct weir_interface *interface
 	to = put_filter(to, filter);
 	to = put_string(to, IF_OS, os);
 	return finish_block(block, put32(to, OPT_END));
+}
+
+/* A time as it stands in blocks: the upper half first. */
+static uint8_t *put_time(uint8_t *to, int64_t ts_ns)
+{
+	uint64_t ns = ts_ns < 0 ? 0 : (uint64_t)ts_ns;
+	return put32(put32(to, (uint32_t)(ns >> 32)), (uint32_t)ns);
+}
+
+static uint8_t *put_count(uint8_t *to, uint16_t code, uint64_t count)
+{
+	return count == UINT64_MAX ? to : put64(put16(put16(to, code), 8), count);
+}
+
+size_t weir_pcapng_statistics(uint8_t *to, uint32_t file_iface, int64_t ts_ns,
+			      const struct weir_statistics *statistics)
+{
+	uint8_t *block = to;
+	to = put64(to, BLOCK_ISB);
+	to = put_time(put32(to, file_iface), ts_ns);
+	to = put_time(put16(put16(to, ISB_START), 8), statistics->start_ns);
+	to = put_time(put16(put16(to, ISB_END), 8), statistics->end_ns);
+	to = put_count(to, ISB_RECEIVED, statistics->received);
+	to = put_count(to, ISB_MISSED, statistics->missed);
+	to = put_count(to, ISB_ACCEPTED, statistics->accepted);
+	to = put_count(to, ISB_DROPPED, statistics->dropped);
+	to = put_count(to, ISB_DELIVERED, statistics->delivered);
+	return finish_block(block, put32(to, OPT_END));
+}
+
+size_t weir_pcapng_tls_keys_size(size_t len)
+{
+	return DSB_FIXED + padded(len);
+}
+
+size_t weir_pcapng_tls_keys(uint8_t *to, const uint8_t *lines, size_t len)
+{
+	uint8_t *block = to;
+	to = put64(to, BLOCK_DSB);
+	to = put32(put32(to, DSB_TLS), (uint32_t)len);
+	return finish_block(block, put_bytes(to, lines, len));
 }
 
 static uint32_t direction(const struct weir_packet *packet)
@@ -220,10 +279,8 @@ size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_
 			  bool extras)
 {
 	uint8_t *block = to;
-	uint64_t ts_ns = packet->ts_ns < 0 ? 0 : (uint64_t)packet->ts_ns;
 	to = put64(to, BLOCK_EPB);
-	to = put32(to, file_iface);
-	to = put32(put32(to, (uint32_t)(ts_ns >> 32)), (uint32_t)ts_ns);
+	to = put_time(put32(to, file_iface), packet->ts_ns);
 	to = put32(put32(to, packet->caplen), packet->wirelen);
 	to = put_bytes(to, packet->data, packet->caplen);
 	if (extras)

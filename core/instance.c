@@ -20,6 +20,7 @@ void weir_context_free(struct weir_context *context)
 		return;
 	weir_interfaces_free(context->interfaces);
 	g_hash_table_unref(context->last_logged);
+	g_free(context->pipeline_sha256);
 	pthread_mutex_destroy(&context->lock);
 	g_free(context);
 }

@@ -32,6 +32,9 @@ struct weir_listener {
 };
 
 struct weir_context {
+	const struct weir_graph *graph;   /* these two from the plan on */
+	struct weir_instance **instances; /* as graph->nodes */
+	char *pipeline_sha256;
 	struct weir_interfaces *interfaces;
 	struct weir_errors *errors; /* of callbacks; under lock */
 	struct weir_listener listener;

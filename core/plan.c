@@ -363,6 +363,10 @@ struct weir_plan *weir_plan_new(const struct weir_graph *graph, struct weir_cont
 	plan->instances = g_new0(struct weir_instance *, graph->nodes->len);
 	for (unsigned i = 0; i < graph->nodes->len; i++)
 		plan->instances[i] = weir_instance_new(graph->nodes->pdata[i], context);
+	context->graph = graph;
+	context->instances = plan->instances;
+	context->pipeline_sha256 = g_compute_checksum_for_string(G_CHECKSUM_SHA256, graph->text,
+								 -1);
 	if (check_plugins(plan, context->errors)) {
 		make_domains(plan);
 		check_all_lanes(plan, context->errors);

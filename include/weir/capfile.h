@@ -33,13 +33,15 @@ size_t weir_pcap_header(uint8_t *to, uint32_t linktype, enum weir_precision prec
 size_t weir_pcap_record(uint8_t *to, const struct weir_packet *packet,
 			enum weir_precision precision);
 
-/* Strings may be NULL or empty: that option is left out.  Those over 4,096 bytes are cut. */
+/* Strings may be NULL or empty: that option is left out.  A comment over 61,440 bytes is cut, and
+ * so are other strings over 4,096. */
 struct weir_section {
 	const char *hardware, *os, *application, *comment;
 };
 
 /* Room for a section header and for an interface block with the longest strings. */
-#define WEIR_PCAPNG_SECTION_MAX   (64u + 4u * (4096u + 8u))
+#define WEIR_PCAPNG_COMMENT_MAX   61440u
+#define WEIR_PCAPNG_SECTION_MAX   (64u + 3u * (4096u + 8u) + WEIR_PCAPNG_COMMENT_MAX + 8u)
 #define WEIR_PCAPNG_INTERFACE_MAX (96u + 5u * (4096u + 8u))
 /* Room for a packet block without its data, with every option that can be written. */
 #define WEIR_PCAPNG_PACKET_MAX 128u
@@ -57,12 +59,31 @@ size_t weir_pcapng_packet(uint8_t *to, const struct weir_packet *packet, uint32_
 /* The exact size of what weir_pcapng_packet() will store for this packet. */
 size_t weir_pcapng_packet_size(const struct weir_packet *packet, bool extras);
 
+/* What is known of an interface's packets by now.  UINT64_MAX: not known, and left out. */
+struct weir_statistics {
+	int64_t start_ns, end_ns; /* of the capture */
+	uint64_t received;        /* by the interface, as the kernel counts */
+	uint64_t missed;          /* lost by the NIC */
+	uint64_t dropped;         /* lost by the kernel */
+	uint64_t accepted;        /* by the filters before whoever writes this */
+	uint64_t delivered;       /* of these, what was taken */
+};
+
+/* Room for an interface statistics block. */
+#define WEIR_PCAPNG_STATISTICS_MAX 112u
+size_t weir_pcapng_statistics(uint8_t *to, uint32_t file_iface, int64_t ts_ns,
+			      const struct weir_statistics *statistics);
+
+/* A decryption secrets block with lines of a TLS key log, and its size; len below 2^31. */
+size_t weir_pcapng_tls_keys(uint8_t *to, const uint8_t *lines, size_t len);
+size_t weir_pcapng_tls_keys_size(size_t len);
+
 /* What a stretch of a file holds. */
 struct weir_extent {
 	uint64_t packets;
 	uint64_t packet_bytes; /* captured */
 	uint64_t record_bytes; /* these with their headers and padding */
-	uint64_t header_bytes; /* section headers and interface blocks */
+	uint64_t header_bytes; /* all blocks that are no packet */
 };
 
 /*

@@ -394,6 +394,26 @@ char *weir_expand(struct weir_self *self, const char *pattern, int64_t ts_ns, bo
 /* Whether the pattern contains %{name}; "time" stands for any of strftime's letters. */
 bool weir_pattern_has(const char *pattern, const char *name);
 
+/* The text of the pipeline, and its SHA-256 in hexadecimal; both live as long as the run. */
+const char *weir_pipeline(struct weir_self *self);
+const char *weir_pipeline_sha256(struct weir_self *self);
+/*
+ * What packets of an interface have passed on their way to this node, as one filter in libpcap's
+ * language; a string for free(), NULL: everything, or it cannot be said.  Stages are understood
+ * whose main option is called `filter`, and is the only one given: output 0 is what it matches, 1
+ * the rest.
+ */
+char *weir_filter_upstream(struct weir_self *self, uint16_t iface);
+
+/* Packets of an interface as its source has counted them by now, in all lanes. UINT64_MAX: not
+ * known, as where one source has several interfaces. */
+struct weir_counted {
+	uint64_t received; /* with those that were dropped */
+	uint64_t dropped;  /* by the kernel, or by the source */
+	uint64_t missed;   /* by the NIC */
+};
+void weir_interface_counted(struct weir_self *self, uint16_t iface, struct weir_counted *ret);
+
 /* Values as option tables know them, for options of a mixed kind; false: not of this kind. */
 bool weir_parse_size(const char *text, uint64_t *ret_bytes);
 bool weir_parse_time(const char *text, int64_t *ret_ns);

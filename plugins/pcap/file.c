@@ -6,6 +6,7 @@
  * written past the cache where the cache has held bytes: readers were seen to get zeros after
  * either.
  */
+#include "command.h"
 #include "file.h"
 #include "keep.h"
 
@@ -55,6 +56,7 @@ void file_free(struct file *file)
 		next = header->next;
 		free(header);
 	}
+	free(file->tail);
 	free(file->path);
 	free(file->part);
 	free(file);
@@ -62,7 +64,8 @@ void file_free(struct file *file)
 
 static bool open_file(struct site *site, struct file *file, struct namer *namer)
 {
-	file->cached_fd = name_open_part(namer, file->path, site->folder_len, &file->part);
+	file->cached_fd = name_open_part(namer, file->path, site->folder_len, &site->access,
+					 &file->part);
 	if (file->cached_fd < 0)
 		return false;
 	/* Says that the file is not left over: see recover.c. */
@@ -132,6 +135,36 @@ static void give_up(struct site *site, struct file *file)
 		note_full(site, file);
 	else
 		weir_log(site->self, WEIR_WARN, "%s: %s", file->path, strerror(error));
+}
+
+/*
+ * Somebody has removed the file while it was written: what it had is gone, and the rest goes into a
+ * new one, with all headers.
+ */
+static void note_vanished(struct site *site, struct file *file)
+{
+	weir_log(site->self, WEIR_WARN, "%s was removed by somebody, with %llu packets", file->part,
+		 (unsigned long long)file->packets);
+	weir_event(site->self, "file-vanished", "%s packets=%llu bytes=%llu", file->part,
+		   (unsigned long long)file->packets, (unsigned long long)file->end);
+	weir_count(site->self, VANISHED, file->packets);
+	weir_count(site->self, FILE_BYTES, file->end);
+	close(file->cached_fd);
+	if (file->direct_fd >= 0)
+		close(file->direct_fd);
+	free(file->part);
+	file->part = NULL;
+	file->cached_fd = file->direct_fd = -1;
+	file->end = file->whole = file->whole_at = file->packets = 0;
+	file->gap = true;
+}
+
+static void look_after(struct site *site, struct file *file)
+{
+	struct stat status;
+
+	if (file->part && fstat(file->cached_fd, &status) == 0 && status.st_nlink == 0)
+		note_vanished(site, file);
 }
 
 /* Headers that a gap has swallowed; what follows is at that place of the stream. */
@@ -250,15 +283,28 @@ static struct weir_extent store(struct site *site, struct file *file, const stru
 	return stored;
 }
 
+static void tell_keeper(struct site *site, struct file *file)
+{
+	if (!site->keeper)
+		return;
+	keeper_grow(site->keeper, (int64_t)(file->end - file->counted));
+	file->counted = file->end;
+}
+
 void file_write(struct site *site, struct file *file, struct stretch *stretch)
 {
-	uint32_t begin = file->gap ? stretch->first : stretch->from;
 	struct weir_extent stored = {0};
+	uint32_t begin;
 
+	look_after(site, file);
+	begin = file->gap ? stretch->first : stretch->from;
 	take_headers(file, stretch);
+	if (site->keeper)
+		keeper_make_room(site->keeper, stretch->to - begin);
 	if (ready(site, file, stretch->namer, stretch->block_at + begin))
 		stored = store(site, file, stretch, begin);
 	settle(site, file, stretch, &stored);
+	tell_keeper(site, file);
 }
 
 static void report(struct site *site, const struct file *file, const char *name, uint64_t bytes)
@@ -273,8 +319,11 @@ static void report(struct site *site, const struct file *file, const char *name,
 
 static void publish(struct site *site, struct file *file, struct namer *namer, uint64_t bytes)
 {
-	char *name = name_publish(namer, file->part, file->path, site->config->overwrite);
+	char *name;
 
+	if (site->keeper)
+		keeper_make_way(site->keeper);
+	name = name_publish(namer, file->part, file->path, site->config->overwrite);
 	if (!name) {
 		weir_log(site->self, WEIR_WARN, "%s cannot be renamed to %s: %s", file->part,
 			 file->path, strerror(errno));
@@ -283,17 +332,38 @@ static void publish(struct site *site, struct file *file, struct namer *namer, u
 	report(site, file, name, bytes);
 	if (site->keeper)
 		keeper_closed(site->keeper, name);
+	if (site->commands)
+		commands_run(site->commands, name);
 	free(name);
+}
+
+/* What stands behind all packets; not at all where it has no room. */
+static void put_tail(struct site *site, struct file *file)
+{
+	if (!file->part || file->gap || file->tail_len == 0)
+		return;
+	if (site->keeper)
+		keeper_make_room(site->keeper, file->tail_len);
+	if (put(file, file->tail, file->tail_len, false) < file->tail_len) {
+		give_up(site, file);
+		return;
+	}
+	file->whole = file->end;
+	weir_count(site->self, HEADER_BYTES, file->tail_len);
 }
 
 void file_finish(struct site *site, struct file *file, struct namer *namer)
 {
 	struct stat status;
 
+	look_after(site, file);
 	/* Even a file that has lost all of its packets says what it is. */
 	file->retry_ns = 0;
 	if (!file->part || file->gap)
 		ready(site, file, namer, UINT64_MAX);
+	put_tail(site, file);
+	file->end = 0;
+	tell_keeper(site, file);
 	if (!file->part || fstat(file->cached_fd, &status) != 0)
 		return;
 	if (status.st_size == 0) {

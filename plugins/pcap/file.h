@@ -12,16 +12,21 @@
 #include "options.h"
 
 struct block;
+struct commands;
 struct keeper;
+struct keys;
 
 /* What the files of a node have in common. */
 struct site {
 	struct weir_self *self; /* of the node */
 	const struct config *config;
 	struct format format;
-	unsigned folder_len;   /* of the path, as far as nothing is filled in */
-	struct keeper *keeper; /* NULL: files are kept for ever */
-	bool full;             /* the writer's: the disk was full at the last try */
+	unsigned folder_len; /* of the path, as far as nothing is filled in */
+	struct access access;
+	struct keeper *keeper;     /* NULL: files are kept for ever */
+	struct commands *commands; /* NULL: none are run */
+	struct keys *keys;         /* NULL: no key log is followed */
+	bool full;                 /* the writer's: the disk was full at the last try */
 };
 
 /* A file header or interface block, kept so that it can be written again behind a gap. */
@@ -36,6 +41,8 @@ struct file {
 	/* The lane's, until it hands over the last stretch. */
 	char *path;
 	int64_t first_ns, last_ns;
+	uint8_t *tail; /* with which it shall end; NULL: nothing */
+	size_t tail_len;
 
 	/* The writer's. */
 	char *part;               /* NULL: not opened yet */
@@ -45,6 +52,7 @@ struct file {
 	uint64_t whole;       /* of them up to the end of the last whole record */
 	uint64_t whole_at;    /* where that is in the stream */
 	uint64_t packets;     /* on disk */
+	uint64_t counted;     /* bytes that the keeper knows of */
 	bool gap;             /* something was left out: go on at the start of a record */
 	enum outcome trouble; /* why */
 	int64_t retry_ns;     /* CLOCK_MONOTONIC: nothing is tried before */

@@ -15,6 +15,7 @@ struct format {
 	bool extras;
 	enum weir_precision precision;
 	struct utsname system;
+	char *comment; /* of the section: what has made the file */
 };
 
 /* Whether a name ends as those of pcapng files do. */
@@ -22,9 +23,15 @@ bool format_name_is_pcapng(const char *path);
 
 /* What starts a file; to has room for FORMAT_UNIT_MAX bytes, as in format_interface(). */
 size_t format_header(const struct format *format, uint8_t *to, uint32_t linktype);
-/* What introduces an interface: nothing in a classic file. */
+/* What introduces an interface: nothing in a classic file.  filter: what its packets have passed;
+ * may be NULL. */
 size_t format_interface(const struct format *format, uint8_t *to,
-			const struct weir_interface *interface);
+			const struct weir_interface *interface, const char *filter);
+
+/* Sets the comment: the checksum of the pipeline, and its text if that has at most max_bytes.
+ * false: out of memory. */
+bool format_describe(struct format *format, const char *pipeline, const char *sha256,
+		     uint64_t max_bytes);
 
 static inline size_t format_record_size(const struct format *format,
 					const struct weir_packet *packet)

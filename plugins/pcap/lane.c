@@ -1,17 +1,13 @@
 /* lane.c: from packets to files. */
+#include "align.h"
+#include "preface.h"
 #include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define NS_PER_S          1000000000LL
-#define FLUSH_NS          NS_PER_S
+#define FLUSH_NS          1000000000LL
 #define LINKTYPE_ETHERNET 1u
-#define IFACE_NAMES_MAX   128u
-
-static const struct weir_interface unknown_interface = {.name = "unknown",
-							.linktype = LINKTYPE_ETHERNET};
 
 bool lane_init(struct lane *lane, struct weir_self *self)
 {
@@ -20,8 +16,11 @@ bool lane_init(struct lane *lane, struct weir_self *self)
 	lane->self = self;
 	lane->config = config;
 	lane->node = self->node;
+	lane->next = lane->node->lanes;
+	lane->node->lanes = lane;
 	lane->headers_end = &lane->headers;
 	lane->linktype = UINT32_MAX;
+	lane->stop_at_ns = INT64_MAX;
 	lane->scratch = malloc(FORMAT_UNIT_MAX);
 	return lane->scratch &&
 	       pool_init(&lane->pool, self, config->buffer_bytes / self->lane_count);
@@ -37,72 +36,17 @@ void lane_clear(struct lane *lane)
 	lane->known = NULL;
 }
 
-/* ---- Interfaces ---- */
-
-static const struct weir_interface *interface_of(struct lane *lane, uint16_t id)
+static bool is_pcapng(const struct lane *lane)
 {
-	const struct weir_interface *interface = weir_interface(lane->self, id);
-
-	return interface ? interface : &unknown_interface;
+	return lane->node->site.format.pcapng;
 }
 
-static bool is_known(const struct lane *lane, uint16_t id)
+static bool has_stopped(const struct lane *lane)
 {
-	return id < lane->n_known && lane->known[id].serial == lane->serial;
-}
-
-static bool make_known(struct lane *lane, uint16_t id)
-{
-	if (id >= lane->n_known) {
-		unsigned n = id + 16u;
-		struct known *known = realloc(lane->known, n * sizeof(*known));
-
-		if (!known)
-			return false;
-		memset(known + lane->n_known, 0, (n - lane->n_known) * sizeof(*known));
-		lane->known = known;
-		lane->n_known = n;
-	}
-	lane->known[id] = (struct known){lane->serial, lane->n_ifaces++};
-	return true;
-}
-
-/* "eth0", "eth0+eth1": for %{iface}. */
-static void name_interfaces(struct lane *lane, char *to)
-{
-	uint16_t ids[16];
-	unsigned n = weir_interfaces_upstream(lane->self, ids, 16);
-	size_t len = 0;
-
-	*to = '\0';
-	for (unsigned i = 0; i < n && i < 16; i++) {
-		const char *name = interface_of(lane, ids[i])->name;
-
-		if (len + strlen(name) + 2 > IFACE_NAMES_MAX || *name == '\0')
-			continue;
-		if (len > 0)
-			to[len++] = '+';
-		strcpy(to + len, name);
-		len += strlen(name);
-	}
+	return __atomic_load_n(&lane->node->stopped, __ATOMIC_RELAXED);
 }
 
 /* ---- Where a file ends ---- */
-
-static int64_t aligned_after(int64_t ts_ns, int64_t period_ns, bool local)
-{
-	time_t seconds = (time_t)(ts_ns / NS_PER_S);
-	struct tm tm = {0};
-	int64_t shift_ns, phase_ns;
-
-	if (local)
-		localtime_r(&seconds, &tm);
-	shift_ns = tm.tm_gmtoff * NS_PER_S;
-	phase_ns = (ts_ns + shift_ns) % period_ns;
-	if (phase_ns < 0)
-		phase_ns += period_ns;
-	return ts_ns - phase_ns + period_ns;
-}
 
 static void set_limits(struct lane *lane, int64_t ts_ns)
 {
@@ -113,106 +57,62 @@ static void set_limits(struct lane *lane, int64_t ts_ns)
 	if (config->rotate_packets)
 		lane->packets_left = (uint64_t)config->rotate_packets;
 	if (config->rotate_ns) {
-		lane->rotate_at_ns = aligned_after(ts_ns, config->rotate_ns,
-						   config->clock == CLOCK_LOCAL);
+		lane->rotate_at_ns = align_after(ts_ns, config->rotate_ns,
+						 config->clock == CLOCK_LOCAL);
 		weir_wake_at(lane->self, lane->rotate_at_ns);
 	}
+	lane->look_at_ns = lane->rotate_at_ns < lane->stop_at_ns ? lane->rotate_at_ns
+								 : lane->stop_at_ns;
 }
 
 /* Up to which length the next record needs no decision. */
 static void set_room(struct lane *lane)
 {
 	uint64_t limit = lane->config->rotate_bytes;
+	uint64_t used;
 
 	lane->room = 0;
 	/* Limits of the whole node are looked at for every packet. */
 	if (!lane->block || lane->config->stop_bytes || lane->config->stop_packets)
 		return;
 	lane->room = lane->pool.block_bytes - lane->fill;
-	if (limit && limit - stream_bytes(lane) < lane->room)
-		lane->room = limit - stream_bytes(lane);
+	used = stream_bytes(lane) + preface_tail_bytes(lane);
+	if (limit && limit - used < lane->room)
+		lane->room = limit - used;
 }
 
 static void finish_file(struct lane *lane)
 {
 	if (!lane->file)
 		return;
+	preface_put_tail(lane);
 	stream_finish(lane);
 	set_room(lane);
 }
 
-/* ---- Where a file starts ---- */
+/* ---- Where all files end ---- */
 
-static struct header *header_new(const struct lane *lane, size_t len)
+static uint8_t stop(struct lane *lane)
 {
-	struct header *header = malloc(sizeof(*header) + len);
-
-	if (!header)
-		return NULL;
-	header->len = (uint32_t)len;
-	memcpy(header->bytes, lane->scratch, len);
-	return header;
+	__atomic_store_n(&lane->node->stopped, 1, __ATOMIC_RELAXED);
+	weir_finish(lane->self);
+	return STOPPED;
 }
 
-/* The file's name is of the time ts_ns. false: out of memory. */
-static bool begin_file(struct lane *lane, int64_t ts_ns)
+/* stop-time begins with the first packet of any lane, or live with the first time that is known. */
+static void begin_stop_time(struct lane *lane, int64_t stream_ns)
 {
-	const struct config *config = lane->config;
-	size_t len = format_header(&lane->node->site.format, lane->scratch, lane->linktype);
-	struct header *header = header_new(lane, len);
-	char interfaces[IFACE_NAMES_MAX];
+	int64_t *first_ns = &lane->node->first_ns, none = INT64_MAX;
 
-	name_interfaces(lane, interfaces);
-	if (!header ||
-	    !stream_begin(lane,
-			  weir_expand(lane->self, config->path, ts_ns, config->clock == CLOCK_LOCAL,
-				      *interfaces ? interfaces : NULL, lane->serial + 1))) {
-		free(header);
-		return false;
-	}
-	stream_put_header(lane, header);
-	lane->serial++;
-	lane->n_ifaces = 0;
-	lane->file->first_ns = lane->last_ns = ts_ns;
-	set_limits(lane, ts_ns);
-	return true;
+	if (!lane->config->stop_ns || lane->stop_at_ns != INT64_MAX || stream_ns == INT64_MIN)
+		return;
+	__atomic_compare_exchange_n(first_ns, &none, stream_ns, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	lane->stop_at_ns = __atomic_load_n(first_ns, __ATOMIC_RELAXED) + lane->config->stop_ns;
+	if (lane->stop_at_ns < lane->look_at_ns)
+		lane->look_at_ns = lane->stop_at_ns;
+	weir_wake_at(lane->self, lane->stop_at_ns);
 }
-
-/* Makes an interface known to the file. false: out of memory. */
-static bool introduce(struct lane *lane, uint16_t id)
-{
-	const struct format *format = &lane->node->site.format;
-	struct header *header;
-	size_t len;
-
-	if (is_known(lane, id))
-		return true;
-	if (!make_known(lane, id))
-		return false;
-	len = format_interface(format, lane->scratch, interface_of(lane, id));
-	if (len == 0)
-		return true;
-	header = header_new(lane, len);
-	if (!header)
-		return false;
-	stream_put_header(lane, header);
-	return true;
-}
-
-/* What stands in front of a packet's record, in a new file or in this one. */
-static size_t introduction_bytes(struct lane *lane, uint16_t id, bool begins)
-{
-	const struct format *format = &lane->node->site.format;
-	size_t len = 0;
-
-	if (begins)
-		len += format_header(format, lane->scratch, lane->linktype);
-	if (begins || !is_known(lane, id))
-		len += format_interface(format, lane->scratch, interface_of(lane, id));
-	return len;
-}
-
-/* ---- Packets ---- */
 
 /* Whether the limits of the node leave room for a packet; takes it if so. */
 static bool claim(struct lane *lane, size_t bytes)
@@ -227,22 +127,29 @@ static bool claim(struct lane *lane, size_t bytes)
 	       __atomic_add_fetch(&node->packets, 1, __ATOMIC_RELAXED) <= stop_packets;
 }
 
+static uint8_t give_back_claim(struct lane *lane, size_t bytes)
+{
+	__atomic_sub_fetch(&lane->node->bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&lane->node->packets, 1, __ATOMIC_RELAXED);
+	return NO_BUFFER;
+}
+
+/* ---- Packets ---- */
+
 static bool must_rotate(const struct lane *lane, const struct weir_packet *packet, size_t size)
 {
-	uint64_t limit = lane->config->rotate_bytes;
-
 	return packet->ts_ns >= lane->rotate_at_ns || lane->packets_left == 0 ||
-	       (limit && stream_bytes(lane) + size > limit);
+	       !preface_fits(lane, size);
 }
 
 /* Whether a file of this link type can hold the packet. */
 static bool fits_linktype(struct lane *lane, const struct weir_packet *packet)
 {
-	uint32_t linktype = interface_of(lane, packet->iface)->linktype;
+	uint32_t linktype = preface_interface(lane, packet->iface)->linktype;
 
 	if (lane->linktype == UINT32_MAX)
 		lane->linktype = linktype;
-	if (lane->node->site.format.pcapng || lane->linktype == linktype)
+	if (is_pcapng(lane) || lane->linktype == linktype)
 		return true;
 	weir_log(lane->self, WEIR_WARN,
 		 "a classic pcap file holds one link type, and packets of another one came: "
@@ -250,22 +157,23 @@ static bool fits_linktype(struct lane *lane, const struct weir_packet *packet)
 	return false;
 }
 
-static uint8_t stop(struct lane *lane)
+/* A block has been reserved.  need: bytes that must have room.  false: out of memory. */
+static bool begin_file(struct lane *lane, int64_t ts_ns, size_t need)
 {
-	__atomic_store_n(&lane->node->stopped, 1, __ATOMIC_RELAXED);
-	weir_finish(lane->self);
-	return STOPPED;
+	finish_file(lane);
+	if (!preface_begin(lane, ts_ns))
+		return false;
+	set_limits(lane, ts_ns);
+	preface_put_keys(lane, need);
+	return true;
 }
 
-/* Room has been reserved.  false: out of memory. */
-static bool place(struct lane *lane, const struct weir_packet *packet, bool begins, size_t size)
+/* need: of the packet, with what must stand before it. */
+static bool place(struct lane *lane, const struct weir_packet *packet, bool begins, size_t size,
+		  size_t need)
 {
-	if (begins) {
-		finish_file(lane);
-		if (!begin_file(lane, packet->ts_ns))
-			return false;
-	}
-	if (!introduce(lane, packet->iface))
+	if ((begins && !begin_file(lane, packet->ts_ns, need)) ||
+	    !stream_reserve(lane, false, need) || !preface_introduce(lane, packet->iface))
 		return false;
 	stream_put_record(lane, packet, lane->known[packet->iface].index, size);
 	lane->packets_left--;
@@ -282,20 +190,33 @@ static uint8_t admit(struct lane *lane, const struct weir_packet *packet)
 	bool begins;
 	size_t need;
 
-	if (__atomic_load_n(&lane->node->stopped, __ATOMIC_RELAXED))
+	begin_stop_time(lane, packet->ts_ns);
+	if (has_stopped(lane) || packet->ts_ns >= lane->stop_at_ns)
 		return STOPPED;
 	if (!fits_linktype(lane, packet))
 		return OTHER_LINKTYPE;
 	begins = !lane->file ||
-		 must_rotate(lane, packet, size + introduction_bytes(lane, packet->iface, false));
-	need = size + introduction_bytes(lane, packet->iface, begins);
+		 must_rotate(lane, packet, size + preface_bytes(lane, packet->iface, false));
+	need = size + preface_bytes(lane, packet->iface, begins);
 	if (packet->caplen > WEIR_MAX_CAPLEN || (limit && begins && need > limit))
 		return TOO_LONG;
 	if (!stream_reserve(lane, begins, need))
 		return NO_BUFFER;
 	if (!claim(lane, need))
 		return stop(lane);
-	return place(lane, packet, begins, size) ? WEIR_PENDING : NO_BUFFER;
+	return place(lane, packet, begins, size, need) ? WEIR_PENDING : give_back_claim(lane, need);
+}
+
+static uint8_t admit_and_count(struct lane *lane, const struct weir_packet *packet)
+{
+	uint8_t verdict;
+
+	if (!preface_make_known(lane, packet->iface))
+		return NO_BUFFER;
+	verdict = admit(lane, packet);
+	lane->known[packet->iface].came++;
+	lane->known[packet->iface].taken += verdict == WEIR_PENDING;
+	return verdict;
 }
 
 void lane_judge(struct lane *lane, struct weir_packet *packets, unsigned n)
@@ -306,12 +227,14 @@ void lane_judge(struct lane *lane, struct weir_packet *packets, unsigned n)
 		struct weir_packet *packet = &packets[i];
 		size_t size = format_record_size(format, packet);
 
-		if (size > lane->room || packet->ts_ns >= lane->rotate_at_ns ||
-		    lane->packets_left == 0 || !is_known(lane, packet->iface)) {
-			packet->verdict = admit(lane, packet);
+		if (size > lane->room || packet->ts_ns >= lane->look_at_ns ||
+		    lane->packets_left == 0 || !preface_is_known(lane, packet->iface)) {
+			packet->verdict = admit_and_count(lane, packet);
 			continue;
 		}
 		stream_append(lane, packet, lane->known[packet->iface].index);
+		lane->known[packet->iface].came++;
+		lane->known[packet->iface].taken++;
 		lane->room -= size;
 		lane->packets_left--;
 		lane->last_ns = packet->ts_ns;
@@ -321,18 +244,28 @@ void lane_judge(struct lane *lane, struct weir_packet *packets, unsigned n)
 
 /* ---- Time ---- */
 
-/* A run without packets leaves a file that says so. */
-static void leave_empty_file(struct lane *lane, int64_t stream_ns)
+static void begin_empty_file(struct lane *lane, int64_t stream_ns)
 {
 	uint16_t ids[16];
 	unsigned n = weir_interfaces_upstream(lane->self, ids, 16);
 
 	if (lane->linktype == UINT32_MAX)
-		lane->linktype = n > 0 ? interface_of(lane, ids[0])->linktype : LINKTYPE_ETHERNET;
+		lane->linktype = n > 0 ? preface_interface(lane, ids[0])->linktype
+				       : LINKTYPE_ETHERNET;
 	if (!stream_reserve(lane, true, 0) ||
-	    !begin_file(lane, stream_ns == INT64_MIN ? lane->node->start_ns : stream_ns))
+	    !begin_file(lane, stream_ns == INT64_MIN ? lane->node->start_ns : stream_ns, 0))
 		return;
-	finish_file(lane);
+	preface_introduce_all(lane);
+	set_room(lane);
+}
+
+static bool must_be_empty(const struct lane *lane, int64_t stream_ns, unsigned why)
+{
+	if (lane->file || lane->config->empty == EMPTY_NEVER)
+		return false;
+	if (why & WEIR_TICK_END)
+		return lane->serial == 0;
+	return lane->config->empty == EMPTY_ALWAYS && stream_ns != INT64_MIN && !has_stopped(lane);
 }
 
 static void rotate_by_time(struct lane *lane, int64_t stream_ns)
@@ -343,8 +276,17 @@ static void rotate_by_time(struct lane *lane, int64_t stream_ns)
 	if (!lane->file || !period_ns || stream_ns == INT64_MIN)
 		return;
 	/* A packet with a time far ahead must not hold up rotation until that time comes. */
-	normal_ns = aligned_after(stream_ns, period_ns, lane->config->clock == CLOCK_LOCAL);
+	normal_ns = align_after(stream_ns, period_ns, lane->config->clock == CLOCK_LOCAL);
 	if (stream_ns >= lane->rotate_at_ns || normal_ns < lane->rotate_at_ns - period_ns)
+		finish_file(lane);
+}
+
+static void stop_by_time(struct lane *lane, int64_t stream_ns)
+{
+	begin_stop_time(lane, stream_ns);
+	if (stream_ns >= lane->stop_at_ns)
+		stop(lane);
+	if (has_stopped(lane))
 		finish_file(lane);
 }
 
@@ -358,12 +300,35 @@ static void flush_old(struct lane *lane, int64_t mono_ns)
 		stream_flush(lane);
 }
 
+/* Blocks that time brings into a file. */
+static void add_blocks(struct lane *lane, int64_t stream_ns)
+{
+	if (!lane->file || !is_pcapng(lane))
+		return;
+	if (stream_ns >= lane->statistics_at_ns)
+		preface_put_statistics(lane, stream_ns);
+	preface_put_keys(lane, 0);
+	set_room(lane);
+}
+
 void lane_tick(struct lane *lane, const struct weir_now *now, unsigned why)
 {
 	rotate_by_time(lane, now->stream_ns);
-	if (why & (WEIR_TICK_REOPEN | WEIR_TICK_END))
+	stop_by_time(lane, now->stream_ns);
+	if (why & WEIR_TICK_REOPEN)
 		finish_file(lane);
-	if ((why & WEIR_TICK_END) && lane->serial == 0)
-		leave_empty_file(lane, now->stream_ns);
+	if (must_be_empty(lane, now->stream_ns, why))
+		begin_empty_file(lane, now->stream_ns);
+	add_blocks(lane, now->stream_ns);
+	/* The end of a pcapng file has figures that are not final before all lanes have ended. */
+	if ((why & WEIR_TICK_END) && !is_pcapng(lane))
+		finish_file(lane);
+	else if ((why & WEIR_TICK_END) && lane->block)
+		stream_flush(lane);
 	flush_old(lane, now->mono_ns);
+}
+
+void lane_end(struct lane *lane)
+{
+	finish_file(lane);
 }

@@ -7,21 +7,27 @@
 
 #include "writer.h"
 
+struct lane;
+
 struct node {
 	struct site site;
 	struct writer writer;
-	int64_t start_ns;        /* clock */
+	struct lane *lanes; /* a list of those that are open */
+	int64_t start_ns;   /* clock */
+	int64_t first_ns;   /* stream time at which stop-time begins; INT64_MAX: not yet; atomic */
 	uint64_t bytes, packets; /* of all lanes, where stop-* limits them; atomic */
 	int stopped;             /* atomic */
 };
 
-/* What the current file knows of an interface. */
+/* What a lane knows of an interface. */
 struct known {
-	uint32_t serial; /* of the file that has it; 0: none */
-	uint32_t index;  /* of its block there */
+	uint32_t serial;      /* of the file that has its block; 0: none */
+	uint32_t index;       /* of its block there */
+	uint64_t came, taken; /* packets, in all files */
 };
 
 struct lane {
+	struct lane *next;
 	struct weir_self *self;
 	const struct config *config;
 	struct node *node;
@@ -43,9 +49,14 @@ struct lane {
 	uint32_t serial;   /* of the file, from 1 */
 	uint32_t n_ifaces; /* in it */
 	uint64_t packets_left;
-	int64_t rotate_at_ns; /* stream time */
+	int64_t rotate_at_ns;     /* stream time */
+	int64_t stop_at_ns;       /* the same */
+	int64_t look_at_ns;       /* the earlier of both */
+	int64_t statistics_at_ns; /* stream time */
+	int64_t began_ns;         /* stream time of the first file */
 	int64_t last_ns;
 	uint32_t linktype;   /* of all classic files of this lane */
+	uint64_t keys_at;    /* how much of tls-keys is in the file */
 	struct known *known; /* by interface id */
 	unsigned n_known;
 };
@@ -54,5 +65,7 @@ bool lane_init(struct lane *lane, struct weir_self *self);
 void lane_clear(struct lane *lane);
 void lane_judge(struct lane *lane, struct weir_packet *packets, unsigned n);
 void lane_tick(struct lane *lane, const struct weir_now *now, unsigned why);
+/* Main thread, when all sources have their last figures: finishes what is still open. */
+void lane_end(struct lane *lane);
 
 #endif

@@ -16,8 +16,6 @@
 
 #define PART        ".part"
 #define NUMBERS_MAX 1000000u
-#define FILE_MODE   0644
-#define FOLDER_MODE 0755
 
 void namer_clear(struct namer *namer)
 {
@@ -46,11 +44,26 @@ static unsigned first_number(const struct namer *namer, const char *path)
 	return namer->last && strcmp(namer->last, path) == 0 ? namer->next : 0;
 }
 
-static bool make_folders(char *path, unsigned fixed_len)
+/* true: it is there, made now or before. */
+static bool make_folder(const char *path, const struct access *access)
+{
+	bool ok;
+	int fd;
+
+	if (mkdir(path, access->folder_mode) != 0)
+		return errno == EEXIST;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ok = fd >= 0 && access_apply(access, fd, true);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool make_folders(char *path, unsigned fixed_len, const struct access *access)
 {
 	for (char *slash = path + fixed_len; (slash = strchr(slash + 1, '/'));) {
 		*slash = '\0';
-		bool made = mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST;
+		bool made = make_folder(path, access);
 		*slash = '/';
 		if (!made)
 			return false;
@@ -58,9 +71,23 @@ static bool make_folders(char *path, unsigned fixed_len)
 	return true;
 }
 
-static int open_part(const char *name, unsigned fixed_len, char **ret_part)
+static int create(const char *part, const struct access *access)
 {
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access->file_mode);
+	int error;
+
+	if (fd < 0 || access_apply(access, fd, false))
+		return fd;
+	error = errno;
+	close(fd);
+	unlink(part);
+	errno = error;
+	return -1;
+}
+
+static int open_part(const char *name, unsigned fixed_len, const struct access *access,
+		     char **ret_part)
+{
 	char *part;
 	int fd;
 
@@ -68,9 +95,9 @@ static int open_part(const char *name, unsigned fixed_len, char **ret_part)
 		errno = ENOMEM;
 		return -1;
 	}
-	fd = open(part, flags, FILE_MODE);
-	if (fd < 0 && errno == ENOENT && make_folders(part, fixed_len))
-		fd = open(part, flags, FILE_MODE);
+	fd = create(part, access);
+	if (fd < 0 && errno == ENOENT && make_folders(part, fixed_len, access))
+		fd = create(part, access);
 	if (fd < 0)
 		free(part);
 	else
@@ -78,7 +105,8 @@ static int open_part(const char *name, unsigned fixed_len, char **ret_part)
 	return fd;
 }
 
-int name_open_part(struct namer *namer, const char *path, unsigned fixed_len, char **ret_part)
+int name_open_part(struct namer *namer, const char *path, unsigned fixed_len,
+		   const struct access *access, char **ret_part)
 {
 	unsigned number = first_number(namer, path);
 	int fd = -1;
@@ -86,7 +114,7 @@ int name_open_part(struct namer *namer, const char *path, unsigned fixed_len, ch
 	for (unsigned tries = 0; tries < NUMBERS_MAX; tries++) {
 		char *name = name_numbered(path, number + tries);
 
-		fd = name ? open_part(name, fixed_len, ret_part) : -1;
+		fd = name ? open_part(name, fixed_len, access, ret_part) : -1;
 		free(name);
 		if (fd >= 0 || errno != EEXIST)
 			break;

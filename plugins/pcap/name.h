@@ -4,7 +4,7 @@
 #ifndef PCAP_NAME_H
 #define PCAP_NAME_H
 
-#include <stdbool.h>
+#include "access.h"
 
 /*
  * Of one lane's files; the writer's.  Names that many files share (a second of a fast rotation) go
@@ -25,7 +25,8 @@ char *name_numbered(const char *path, unsigned number);
  * else *ret_part is for free().  Folders that the pattern's letters name are made: those behind the
  * first fixed_len bytes of path.
  */
-int name_open_part(struct namer *namer, const char *path, unsigned fixed_len, char **ret_part);
+int name_open_part(struct namer *namer, const char *path, unsigned fixed_len,
+		   const struct access *access, char **ret_part);
 
 /*
  * Gives a complete file its name: path, or a numbered one if that is taken, but with overwrite the

@@ -6,6 +6,7 @@
  * it.
  */
 #include "recover.h"
+#include "command.h"
 #include "keep.h"
 
 #include <errno.h>
@@ -158,6 +159,8 @@ static void publish(struct site *site, const char *part, const struct weir_exten
 	weir_count(site->self, RECOVERED, 1);
 	if (site->keeper)
 		keeper_closed(site->keeper, name);
+	if (site->commands)
+		commands_run(site->commands, name);
 	free(name);
 }
 

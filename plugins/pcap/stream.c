@@ -120,6 +120,37 @@ void stream_put_header(struct lane *lane, struct header *header)
 		lane->spill = lane->fill;
 }
 
+void stream_insert_header(struct lane *lane, struct header *header)
+{
+	uint32_t at = lane->spill > lane->sent ? lane->spill : lane->sent;
+	uint8_t *place = lane->block->bytes + at;
+	struct header **before = &lane->headers;
+
+	if (header->len > block_room(lane)) {
+		stream_put_header(lane, header);
+		return;
+	}
+	memmove(place + header->len, place, lane->fill - at);
+	memcpy(place, header->bytes, header->len);
+	lane->fill += header->len;
+	lane->sum.header_bytes += header->len;
+	header->at = lane->block_at + at;
+	while (*before && (*before)->at < header->at)
+		before = &(*before)->next;
+	header->next = *before;
+	*before = header;
+	if (!header->next)
+		lane->headers_end = &header->next;
+	for (struct header *later = header->next; later; later = later->next)
+		later->at += header->len;
+}
+
+void stream_put_block(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+	put(lane, bytes, (uint32_t)len);
+	lane->sum.header_bytes += len;
+}
+
 void stream_put_record(struct lane *lane, const struct weir_packet *packet, uint32_t file_iface,
 		       size_t size)
 {

@@ -5,7 +5,9 @@
  * often refuse it).  The lock is taken once a block.
  */
 #include "writer.h"
+#include "command.h"
 #include "keep.h"
+#include "keys.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +15,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define KEEPER_INTERVAL_NS 1000000000LL
+#define KEEPER_INTERVAL_NS  1000000000LL
+#define COMMAND_INTERVAL_NS 50000000LL
+#define KEYS_INTERVAL_NS    10000000LL
 
 /* ---- Blocks ---- */
 
@@ -96,12 +100,23 @@ void writer_submit(struct writer *writer, struct stretch *stretch)
 	pthread_mutex_unlock(&writer->lock);
 }
 
+/* How long the thread may sleep; 0: until something is submitted. */
+static int64_t interval_ns(const struct site *site)
+{
+	if (site->keys)
+		return KEYS_INTERVAL_NS;
+	if (site->commands && commands_pending(site->commands))
+		return COMMAND_INTERVAL_NS;
+	return site->keeper ? KEEPER_INTERVAL_NS : 0;
+}
+
 static void wait_a_while(struct writer *writer)
 {
-	int64_t until_ns = clock_mono_ns() + KEEPER_INTERVAL_NS;
+	int64_t sleep_ns = interval_ns(writer->site);
+	int64_t until_ns = clock_mono_ns() + sleep_ns;
 	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
 
-	if (writer->site->keeper)
+	if (sleep_ns)
 		pthread_cond_timedwait(&writer->submitted, &writer->lock, &until);
 	else
 		pthread_cond_wait(&writer->submitted, &writer->lock);
@@ -141,6 +156,16 @@ static void serve(struct writer *writer, struct stretch *stretch)
 		__atomic_store_n(&block->flushing, 0, __ATOMIC_RELEASE);
 }
 
+/* What is to do besides writing, bit by bit; true: there is more. */
+static bool work(const struct site *site)
+{
+	if (site->commands)
+		commands_work(site->commands);
+	if (site->keys)
+		keys_read(site->keys, clock_mono_ns());
+	return site->keeper && keeper_work(site->keeper);
+}
+
 static void *run(void *user)
 {
 	struct writer *writer = user;
@@ -151,8 +176,10 @@ static void *run(void *user)
 
 		if (stretch)
 			serve(writer, stretch);
-		busy = writer->site->keeper && keeper_work(writer->site->keeper);
+		busy = work(writer->site);
 	}
+	if (writer->site->commands)
+		commands_finish(writer->site->commands);
 	return NULL;
 }
 
