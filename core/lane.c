@@ -428,16 +428,36 @@ struct weir_post *weir_lane_post(const struct weir_lane *lane, const struct weir
 	return NULL;
 }
 
+/* The attributes for a thread on the processor that the source wants for this lane. */
+static int choose_processor(const struct weir_lane *lane, pthread_attr_t *attributes)
+{
+	struct weir_self *self = &lane->head->seat.self;
+	const struct weir_plugin *plugin = lane->head->plugin;
+	int processor = plugin->processor ? plugin->processor(self, self->lane_index) : -1;
+	cpu_set_t set;
+
+	if (processor < 0 || processor >= CPU_SETSIZE)
+		return 0;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)processor, &set);
+	return pthread_attr_setaffinity_np(attributes, sizeof(set), &set);
+}
+
 bool weir_lane_start(struct weir_lane *lane, GError **error)
 {
+	pthread_attr_t attributes;
 	sigset_t all, before;
 	int failure;
 
+	pthread_attr_init(&attributes);
+	failure = choose_processor(lane, &attributes);
 	/* Signals are the main thread's: none shall interrupt a lane's system calls. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	failure = pthread_create(&lane->thread, NULL, lane_main, lane);
+	if (!failure)
+		failure = pthread_create(&lane->thread, &attributes, lane_main, lane);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
 	if (failure) {
 		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(failure),
 			    "cannot start the thread of lane %s: %s", lane->name,

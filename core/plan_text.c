@@ -8,6 +8,7 @@
 #include "queue.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_queue(const struct weir_node *node)
@@ -59,6 +60,37 @@ static void add_nodes(GString *to, const struct weir_domain *domain)
 	g_string_append_c(to, '\n');
 }
 
+static void add_processors(GString *to, const struct weir_domain *domain)
+{
+	struct weir_self *self = &domain->head->seat.self;
+	const struct weir_plugin *plugin = domain->head->node->plugin;
+	const char *before = "  lanes on processors ";
+
+	for (unsigned i = 0; plugin->processor && i < domain->n_lanes; i++) {
+		int processor = plugin->processor(self, i);
+
+		if (processor < 0)
+			return;
+		g_string_append_printf(to, "%s%d", before, processor);
+		before = ", ";
+	}
+	if (*before == ',')
+		g_string_append_c(to, '\n');
+}
+
+static void add_description(GString *to, struct weir_instance *head)
+{
+	const struct weir_plugin *plugin = head->node->plugin;
+	char *text = plugin->describe ? plugin->describe(&head->seat.self) : NULL;
+	g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+
+	for (char **line = lines; *line; line++) {
+		if (**line)
+			g_string_append_printf(to, "  %s\n", *line);
+	}
+	free(text);
+}
+
 static void add_domain(GString *to, const struct weir_domain *domain)
 {
 	const struct weir_node *node = domain->head->node;
@@ -69,6 +101,8 @@ static void add_domain(GString *to, const struct weir_domain *domain)
 	add_nodes(to, domain);
 	g_string_append_printf(to, "  when a sink or queue is full %s\n",
 			       domain->waits ? "they wait" : "packets are dropped and counted");
+	add_processors(to, domain);
+	add_description(to, domain->head);
 }
 
 static void add_lanes(GString *to, const struct weir_plan *plan)

@@ -301,6 +301,14 @@ struct weir_plugin {
 	const char *memory; /* names of its options of type WEIR_SIZE, parted by blanks, that are
 			       memory which its lanes divide among them */
 
+	/* ---- Main thread, after check(); NULL: as said ---- */
+
+	/* Of a source: the processor that its lane of that index shall run on; NULL, or -1: any. */
+	int (*processor)(struct weir_self *self, uint32_t lane);
+	/* For `weir plan`: lines on what of this machine the node depends on, for free(), without
+	 * opening anything that needs privileges; NULL: none. */
+	char *(*describe)(struct weir_self *self);
+
 	/* 1.x appends here; what lies beyond `size` is NULL. */
 };
 

@@ -5,106 +5,11 @@
 #include "afpacket.h"
 
 #include <errno.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* One is being walked while the kernel fills the other. */
-#define BLOCKS_MIN 2u
-
-/* ---- Values that do not fit together ---- */
-
-struct ring_geometry afpacket_geometry(const struct afpacket_config *config, unsigned link_count)
-{
-	uint64_t rings = (uint64_t)config->lanes * link_count;
-
-	return (struct ring_geometry){
-		.block_bytes = (uint32_t)config->block_bytes,
-		.block_count = (uint32_t)(config->ring_bytes / rings / config->block_bytes),
-		.retire_ns = config->retire_ns,
-	};
-}
-
-static bool check_interfaces(struct weir_self *self, unsigned *ret_count)
-{
-	const struct afpacket_config *config = self->config;
-	const char *const *names = config->interfaces;
-	unsigned n = 0;
-	bool good = true;
-
-	for (; names && names[n]; n++) {
-		if (strlen(names[n]) >= IFNAMSIZ) {
-			weir_error(self, "interface", "'%s' is too long for an interface's name",
-				   names[n]);
-			good = false;
-		}
-		for (unsigned i = 0; i < n; i++) {
-			if (strcmp(names[i], names[n]) != 0)
-				continue;
-			weir_error(self, "interface", "interface %s is given twice", names[n]);
-			good = false;
-		}
-	}
-	if (n == 0 || n > AFPACKET_LINKS_MAX) {
-		weir_error(self, "interface", "interface= takes one to %d interfaces, not %u",
-			   AFPACKET_LINKS_MAX, n);
-		good = false;
-	}
-	*ret_count = n;
-	return good;
-}
-
-static bool check_blocks(struct weir_self *self, unsigned link_count)
-{
-	const struct afpacket_config *config = self->config;
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t rings = (uint64_t)config->lanes * link_count;
-
-	if (config->block_bytes % page) {
-		weir_error(self, "block-size",
-			   "block-size=%llu is no multiple of the page size, %llu; %llu would work",
-			   (unsigned long long)config->block_bytes, (unsigned long long)page,
-			   (unsigned long long)((config->block_bytes / page + 1) * page));
-		return false;
-	}
-	if (config->ring_bytes / rings / config->block_bytes < BLOCKS_MIN) {
-		weir_error(self, "ring",
-			   "ring=%lluKiB for %llu rings (lanes x interfaces) gives each less than "
-			   "%u blocks of block-size=%lluKiB; ring=%lluKiB would work",
-			   (unsigned long long)config->ring_bytes / 1024, (unsigned long long)rings,
-			   BLOCKS_MIN, (unsigned long long)config->block_bytes / 1024,
-			   (unsigned long long)(rings * BLOCKS_MIN * config->block_bytes) / 1024);
-		return false;
-	}
-	return true;
-}
-
-static bool afpacket_check(struct weir_self *self)
-{
-	unsigned link_count;
-	bool good = check_interfaces(self, &link_count);
-
-	return link_count ? check_blocks(self, link_count) && good : good;
-}
-
-static uint32_t afpacket_affinity(struct weir_self *self)
-{
-	const struct afpacket_config *config = self->config;
-
-	if (config->lanes == 1)
-		return WEIR_LANES_ONE;
-	return config->fanout == AFPACKET_FANOUT_HASH ? WEIR_LANES_FLOW : WEIR_LANES_ANY;
-}
-
-static uint32_t afpacket_lanes(struct weir_self *self)
-{
-	const struct afpacket_config *config = self->config;
-	return (uint32_t)config->lanes;
-}
 
 /* ---- Opening ---- */
 
@@ -159,8 +64,9 @@ static bool afpacket_open(struct weir_self *self)
 	const struct afpacket_config *config = self->config;
 	struct afpacket_node *node = self->node;
 	unsigned count = 0;
-	bool good = check_memory(self);
+	bool good = check_memory(self) & afpacket_check_processors(self);
 
+	pthread_mutex_init(&node->lock, NULL);
 	while (config->interfaces[count])
 		count++;
 	node->links = calloc(count, sizeof(*node->links));
@@ -171,6 +77,9 @@ static bool afpacket_open(struct weir_self *self)
 	}
 	for (unsigned i = 0; i < count; i++)
 		good &= add_link(self, config->interfaces[i]);
+	if (good)
+		weir_nic_warn_offloads(self, config->interfaces, config->direction != PROGRAM_IN,
+				       config->promisc);
 	return good;
 }
 
@@ -243,18 +152,34 @@ static bool afpacket_lane_open(struct weir_self *self)
 	return true;
 }
 
-static bool afpacket_start(struct weir_self *self)
+static bool start_link(struct weir_self *self, unsigned at)
 {
 	struct afpacket_node *node = self->node;
+	const struct link *link = &node->links[at];
 
-	for (unsigned i = 0; i < node->link_count; i++)
-		link_read_nic(&node->links[i]);
 	for (unsigned l = 0; l < self->lane_count; l++) {
-		struct afpacket_lane *lane = node->lanes[l];
-		for (unsigned i = 0; i < lane->ring_count; i++) {
-			if (!afpacket_socket_start(self, &node->links[i], &lane->rings[i]))
-				return false;
-		}
+		int failure = afpacket_socket_start(self, link, &node->lanes[l]->rings[at]);
+
+		if (!failure)
+			continue;
+		weir_error(self, NULL, "the kernel does not take the filter for %s: %s", link->name,
+			   strerror(-failure));
+		return false;
+	}
+	return true;
+}
+
+static bool afpacket_start(struct weir_self *self)
+{
+	const struct afpacket_config *config = self->config;
+	struct afpacket_node *node = self->node;
+
+	node->nics = weir_nics_start(self, AFPACKET_NIC, config->interfaces);
+	if (!node->nics)
+		return false;
+	for (unsigned i = 0; i < node->link_count; i++) {
+		if (!start_link(self, i))
+			return false;
 	}
 	return true;
 }
@@ -263,11 +188,8 @@ static void afpacket_lane_close(struct weir_self *self)
 {
 	struct afpacket_lane *lane = self->lane;
 
-	for (unsigned i = 0; i < lane->ring_count; i++) {
-		ring_close(&lane->rings[i]);
-		if (lane->rings[i].fd >= 0)
-			close(lane->rings[i].fd);
-	}
+	for (unsigned i = 0; i < lane->ring_count; i++)
+		afpacket_socket_close(&lane->rings[i]);
 	free(lane->rings);
 }
 
@@ -275,9 +197,32 @@ static void afpacket_close(struct weir_self *self)
 {
 	struct afpacket_node *node = self->node;
 
+	weir_nics_end(node->nics);
 	free(node->links);
 	free(node->lanes);
 	free(node->wanted);
+}
+
+/* ---- Words ---- */
+
+/* A line for each interface; what a name that is not there would be is not known. */
+static char *afpacket_describe(struct weir_self *self)
+{
+	const struct afpacket_config *config = self->config;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	for (unsigned i = 0; to && config->interfaces[i]; i++) {
+		char *queues = weir_nic_queues(config->interfaces[i]);
+
+		fprintf(to, "%s: %s\n", config->interfaces[i],
+			queues ? queues : "no such interface here");
+		free(queues);
+	}
+	if (to)
+		fclose(to);
+	return text;
 }
 
 /* ---- Tables ---- */
@@ -304,6 +249,20 @@ static const struct weir_option options[] = {
 	 "Also packets for other machines; ends with the run."},
 	{"direction", WEIR_CHOICE, AT(direction), "both", "both|in|out",
 	 "Packets received, sent, or both; on a loopback interface both is each packet once."},
+	{"cpus", WEIR_LIST, AT(cpus), "", NULL,
+	 "Processors that the lanes run on, one for each, such as 2,3; auto: spread over those "
+	 "that "
+	 "this process may use."},
+	{"busy-poll", WEIR_TIME, AT(busy_poll_ns), "", "1us..100ms",
+	 "How long a lane without packets looks for some before it sleeps; needs CAP_NET_ADMIN."},
+	{"timestamps", WEIR_CHOICE, AT(timestamps), "software", "software|hardware",
+	 "The clock of packets received: the kernel's, or that of the NIC, which needs "
+	 "CAP_NET_ADMIN "
+	 "to be switched on."},
+	{"on-lost", WEIR_CHOICE, AT(on_lost), "wait", "wait|exit",
+	 "When an interface goes down or away while the run goes on: wait for it to come back, or "
+	 "end "
+	 "the run with status 1."},
 	{0},
 };
 
@@ -324,12 +283,7 @@ static const struct weir_counter counters[] = {
 		 "the kernel, or larger than a block"},
 	[AFPACKET_TAGS] = {"tags-reinserted", WEIR_INFO,
 			   "packets whose VLAN tag the kernel had taken off"},
-	[AFPACKET_NIC_MISSED] = {"nic-missed", WEIR_INFO | WEIR_IS_NIC,
-				 "packets that the NIC had no buffer for (rx_missed_errors)"},
-	[AFPACKET_NIC_FIFO] = {"nic-fifo", WEIR_INFO | WEIR_IS_NIC,
-			       "packets lost in the NIC's own queue (rx_fifo_errors)"},
-	[AFPACKET_NIC_ERRORS] = {"nic-errors", WEIR_INFO | WEIR_IS_NIC,
-				 "damaged packets that the NIC did not hand on (rx_errors)"},
+	WEIR_NIC_ROWS,
 	{0},
 };
 
@@ -360,6 +314,8 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.witness = afpacket_witness,
 	.lane_close = afpacket_lane_close,
 	.close = afpacket_close,
+	.processor = afpacket_processor,
+	.describe = afpacket_describe,
 	.needs = "CAP_NET_RAW",
 	.memory = "ring",
 };

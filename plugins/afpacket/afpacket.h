@@ -11,6 +11,9 @@
 #include "program.h"
 #include "ring.h"
 
+#include <weir/nic.h>
+#include <pthread.h>
+
 /* In the order of the option `fanout`. */
 enum afpacket_fanout {
 	AFPACKET_FANOUT_HASH,
@@ -20,6 +23,12 @@ enum afpacket_fanout {
 	AFPACKET_FANOUT_QM,
 	AFPACKET_FANOUT_ROLLOVER,
 };
+
+/* In the order of the option `timestamps`. */
+enum afpacket_timestamps { AFPACKET_SOFTWARE, AFPACKET_HARDWARE };
+
+/* In the order of the option `on-lost`. */
+enum afpacket_on_lost { AFPACKET_WAIT, AFPACKET_EXIT };
 
 struct afpacket_config {
 	const char *const *interfaces;
@@ -31,6 +40,10 @@ struct afpacket_config {
 	int64_t retire_ns;
 	bool promisc;
 	uint32_t direction; /* enum program_direction */
+	const char *const *cpus;
+	int64_t busy_poll_ns;
+	uint32_t timestamps; /* enum afpacket_timestamps */
+	uint32_t on_lost;    /* enum afpacket_on_lost */
 };
 
 /* In the order of the table of counters. */
@@ -40,9 +53,7 @@ enum afpacket_counter {
 	AFPACKET_FREEZES,
 	AFPACKET_CUT,
 	AFPACKET_TAGS,
-	AFPACKET_NIC_MISSED,
-	AFPACKET_NIC_FIFO,
-	AFPACKET_NIC_ERRORS,
+	AFPACKET_NIC, /* WEIR_NIC_COUNTERS of them */
 };
 
 #define AFPACKET_LINKS_MAX 64
@@ -52,7 +63,8 @@ struct afpacket_lane {
 	unsigned ring_count;
 	struct ring_walked walked; /* so far */
 	int64_t mark_ns;
-	bool stopping;
+	bool stopping; /* changed under the node's lock */
+	bool lost;     /* a link, which ends the run */
 };
 
 struct afpacket_node {
@@ -62,31 +74,67 @@ struct afpacket_node {
 	struct weir_insn *wanted;     /* what the graph wants of a packet; NULL: everything */
 	uint32_t wanted_len;
 	char refusal[160];
+	struct weir_nics *nics;
+	pthread_mutex_t lock; /* of what lanes do together while they run: groups made anew */
 };
 
-/* Whether the sockets of a link are members of a fanout group. */
-bool afpacket_is_grouped(const struct afpacket_config *config);
+/* ---- config.c ---- */
 
 /* The rings of a lane: how many blocks each gets of the node's ring= */
 struct ring_geometry afpacket_geometry(const struct afpacket_config *config, unsigned link_count);
+
+/* Whether the processors of cpus= are there for this process; false after weir_error(). */
+bool afpacket_check_processors(struct weir_self *self);
+
+bool afpacket_check(struct weir_self *self);
+uint32_t afpacket_affinity(struct weir_self *self);
+uint32_t afpacket_lanes(struct weir_self *self);
+int afpacket_processor(struct weir_self *self, uint32_t lane);
+
+/* ---- afpacket.c ---- */
 
 /* The direction that a link's filter asks for: lo shows each packet twice. */
 enum program_direction afpacket_direction(const struct afpacket_config *config,
 					  const struct link *link);
 
-/* A lane's socket on one link, in the order that loses nothing and lets nothing foreign in:
- * protocol 0, ring, drop-all filter, bind, fanout.  false after weir_error(), half open. */
+/* ---- socket.c: functions return 0 or -errno where nothing else is said ---- */
+
+/* What opening a socket consists of, in the order that loses nothing and lets nothing foreign in.
+ */
+enum socket_step {
+	SOCKET_MAKE,
+	SOCKET_RING,
+	SOCKET_CLOCK,
+	SOCKET_BUSY_POLL,
+	SOCKET_FILTER, /* that drops all */
+	SOCKET_BIND,
+	SOCKET_PROMISC,
+	SOCKET_GROUP,
+};
+
+/* Whether the sockets of a link are members of a fanout group. */
+bool afpacket_is_grouped(const struct afpacket_config *config);
+
+/* A lane's socket on one link; half open after a failure, which was at *ret_step. */
+int afpacket_socket_make(struct weir_self *self, struct link *link, struct ring *ring,
+			 enum socket_step *ret_step);
+/* The same for the lane's ring of that link; false after weir_error(). */
 bool afpacket_socket_open(struct weir_self *self, unsigned link_index);
-
 /* Swaps in the filter that the graph wants: packets come in from here on. */
-bool afpacket_socket_start(struct weir_self *self, const struct link *link, struct ring *ring);
+int afpacket_socket_start(struct weir_self *self, const struct link *link, const struct ring *ring);
+void afpacket_socket_close(struct ring *ring);
 
-/* Lane thread: says once that a link went or came back, and binds the ring again to an interface
- * that came back under the same name. */
+int afpacket_bind(int fd, int index);
+int afpacket_add_promiscuity(const struct afpacket_config *config, int fd, int index);
+
+/* ---- watch.c: lane's thread ---- */
+
+/* Says once that a link went or came back, and follows its name to another interface. */
 void afpacket_watch_error(struct weir_self *self, unsigned link_index);
 void afpacket_watch_return(struct weir_self *self, unsigned link_index);
 
-/* Callbacks of the lane's thread. */
+/* ---- lane.c: callbacks of the lane's thread ---- */
+
 int afpacket_poll(struct weir_self *self, struct weir_packet *packets, unsigned max, int timeout_ms,
 		  int64_t *ret_mark_ns);
 void afpacket_stop(struct weir_self *self);

@@ -15,11 +15,11 @@
 #define NS_PER_S       1000000000LL
 #define MERGE_SLEEP_MS 2
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
@@ -65,7 +65,7 @@ static struct ring *oldest(const struct afpacket_lane *lane, int64_t now, int64_
 
 static unsigned merge(struct afpacket_lane *lane, struct weir_packet *packets, unsigned max)
 {
-	int64_t now = now_ns(), until_ns;
+	int64_t now = clock_ns(CLOCK_REALTIME), until_ns;
 	struct ring *ring;
 	unsigned n = 0;
 
@@ -84,10 +84,36 @@ static unsigned fill(struct afpacket_lane *lane, struct weir_packet *packets, un
 	return merge(lane, packets, max);
 }
 
+static bool any_ready(const struct afpacket_lane *lane)
+{
+	for (unsigned i = 0; i < lane->ring_count; i++) {
+		if (ring_is_ready(&lane->rings[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The kernel polls NICs only for sockets that know their NAPI instance, which packet sockets do not
+ * up to 6.18, so waiting without sleeping is looking at the rings. */
+static bool spin(const struct afpacket_lane *lane, int64_t busy_poll_ns)
+{
+	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + busy_poll_ns;
+
+	while (!any_ready(lane)) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
+			return false;
+	}
+	return true;
+}
+
 static void wait_for_block(struct weir_self *self, int timeout_ms)
 {
+	const struct afpacket_config *config = self->config;
 	struct afpacket_lane *lane = self->lane;
 	struct pollfd fds[AFPACKET_LINKS_MAX];
+
+	if (config->busy_poll_ns && spin(lane, config->busy_poll_ns))
+		return;
 
 	for (unsigned i = 0; i < lane->ring_count; i++) {
 		/* The kernel calls a ring readable as long as its last block was not given back. */
@@ -107,7 +133,7 @@ static void wait_for_block(struct weir_self *self, int timeout_ms)
 static int64_t mark_of(struct afpacket_lane *lane, unsigned n)
 {
 	/* Right behind packets of the only ring no clock is needed. */
-	int64_t now = n && lane->ring_count == 1 ? 0 : now_ns();
+	int64_t now = n && lane->ring_count == 1 ? 0 : clock_ns(CLOCK_REALTIME);
 
 	for (unsigned i = 0; i < lane->ring_count; i++) {
 		int64_t bound = ring_bound_ns(&lane->rings[i], now);
@@ -135,12 +161,14 @@ int afpacket_poll(struct weir_self *self, struct weir_packet *packets, unsigned 
 	unsigned n = fill(lane, packets, max);
 
 	if (n == 0 && is_drained(lane))
-		return WEIR_END;
+		return lane->lost ? WEIR_FAILED : WEIR_END;
 	if (n == 0 && timeout_ms != 0 && !lane->stopping) {
 		wait_for_block(self, timeout_ms);
 		n = fill(lane, packets, max);
 	}
-	*ret_mark_ns = mark_of(lane, n);
+	int64_t mark_ns = mark_of(lane, n);
+	if (mark_ns)
+		*ret_mark_ns = mark_ns;
 	return (int)n;
 }
 
@@ -157,12 +185,15 @@ static void let_processors_finish(int64_t retire_ns)
 void afpacket_stop(struct weir_self *self)
 {
 	const struct afpacket_config *config = self->config;
+	struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
 
+	pthread_mutex_lock(&node->lock);
 	for (unsigned i = 0; i < lane->ring_count; i++)
 		program_attach_drop_all(lane->rings[i].fd);
-	let_processors_finish(config->retire_ns);
 	lane->stopping = true;
+	pthread_mutex_unlock(&node->lock);
+	let_processors_finish(config->retire_ns);
 }
 
 void afpacket_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
@@ -172,27 +203,6 @@ void afpacket_tick(struct weir_self *self, const struct weir_now *now, unsigned 
 	(void)now, (void)why;
 	for (unsigned i = 0; i < lane->ring_count; i++)
 		afpacket_watch_return(self, i);
-}
-
-static void witness_nic(struct weir_self *self)
-{
-	struct afpacket_node *node = self->node;
-	struct nic_losses sum = {0};
-	bool known = false;
-
-	for (unsigned i = 0; i < node->link_count; i++) {
-		struct link *link = &node->links[i];
-		link_read_nic(link);
-		known |= link->has_nic;
-		sum.missed += link->nic.missed;
-		sum.fifo += link->nic.fifo;
-		sum.errors += link->nic.errors;
-	}
-	if (!known)
-		return;
-	weir_witness(self, AFPACKET_NIC_MISSED, sum.missed);
-	weir_witness(self, AFPACKET_NIC_FIFO, sum.fifo);
-	weir_witness(self, AFPACKET_NIC_ERRORS, sum.errors);
 }
 
 void afpacket_witness(struct weir_self *self)
@@ -212,7 +222,4 @@ void afpacket_witness(struct weir_self *self)
 	weir_witness(self, AFPACKET_FREEZES, freezes);
 	weir_witness(self, AFPACKET_CUT, lane->walked.cut);
 	weir_witness(self, AFPACKET_TAGS, lane->walked.tags);
-	/* Links belong to the node; one lane speaks for all. */
-	if (self->lane_index == 0)
-		witness_nic(self);
 }

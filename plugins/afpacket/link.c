@@ -4,11 +4,9 @@
 #include "link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -38,28 +36,45 @@ int link_index(int fd, const char *name)
 	return ask(fd, SIOCGIFINDEX, name, &request) ? request.ifr_ifindex : 0;
 }
 
-enum link_state link_state(int fd, const struct link *link)
+enum link_state link_state(int fd, const char *name, int index)
 {
 	struct ifreq request;
 
-	if (link_index(fd, link->name) != link->index ||
-	    !ask(fd, SIOCGIFFLAGS, link->name, &request))
+	if (link_index(fd, name) != index || !ask(fd, SIOCGIFFLAGS, name, &request))
 		return LINK_GONE;
 	return request.ifr_flags & IFF_UP ? LINK_UP : LINK_DOWN;
 }
 
-static bool find_linktype(struct weir_self *self, struct link *link, unsigned short hardware)
+bool link_type(int fd, const char *name, uint32_t *ret)
 {
+	struct ifreq request;
+
+	if (!ask(fd, SIOCGIFHWADDR, name, &request))
+		return false;
 	for (size_t i = 0; i < sizeof(linktypes) / sizeof(linktypes[0]); i++) {
-		if (linktypes[i].hardware == hardware) {
-			link->linktype = linktypes[i].linktype;
+		if (linktypes[i].hardware == request.ifr_hwaddr.sa_family) {
+			*ret = linktypes[i].linktype;
 			return true;
 		}
 	}
-	weir_error(self, "interface",
-		   "interface=%s is of hardware type %u, whose frames no capture file format here "
-		   "can hold; Ethernet, loopback, IP tunnels and 802.11 would work",
-		   link->name, hardware);
+	return false;
+}
+
+static bool find_linktype(struct weir_self *self, struct link *link, int fd)
+{
+	struct ifreq request;
+
+	if (link_type(fd, link->name, &link->linktype))
+		return true;
+	if (!ask(fd, SIOCGIFHWADDR, link->name, &request))
+		weir_error(self, "interface", "interface=%s: its hardware type: %s", link->name,
+			   strerror(errno));
+	else
+		weir_error(self, "interface",
+			   "interface=%s is of hardware type %u, whose frames no capture file "
+			   "format here can hold; Ethernet, loopback, IP tunnels and 802.11 would "
+			   "work",
+			   link->name, request.ifr_hwaddr.sa_family);
 	return false;
 }
 
@@ -80,7 +95,7 @@ static bool find(struct weir_self *self, struct link *link, int fd)
 			   link->name);
 		return false;
 	}
-	if (link_state(fd, link) != LINK_UP) {
+	if (link_state(fd, link->name, link->index) != LINK_UP) {
 		weir_error(self, "interface",
 			   "interface=%s is down; 'ip link set %s up' would help", link->name,
 			   link->name);
@@ -89,12 +104,7 @@ static bool find(struct weir_self *self, struct link *link, int fd)
 	if (!ask(fd, SIOCGIFFLAGS, link->name, &request))
 		return false;
 	link->is_loopback = request.ifr_flags & IFF_LOOPBACK;
-	if (!ask(fd, SIOCGIFHWADDR, link->name, &request)) {
-		weir_error(self, "interface", "interface=%s: its hardware type: %s", link->name,
-			   strerror(errno));
-		return false;
-	}
-	return find_linktype(self, link, request.ifr_hwaddr.sa_family);
+	return find_linktype(self, link, fd);
 }
 
 bool link_find(struct weir_self *self, struct link *link)
@@ -108,55 +118,4 @@ bool link_find(struct weir_self *self, struct link *link)
 	bool found = find(self, link, fd);
 	close(fd);
 	return found;
-}
-
-/* ---- The driver's counters ---- */
-
-static bool read_number(const char *name, const char *file, uint64_t *ret)
-{
-	char path[128], text[32];
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = '\0';
-	*ret = strtoull(text, NULL, 10);
-	return true;
-}
-
-static bool read_losses(const struct link *link, struct nic_losses *ret)
-{
-	uint64_t index;
-
-	if (!read_number(link->name, "ifindex", &index) || index != (uint64_t)link->index)
-		return false;
-	return read_number(link->name, "statistics/rx_missed_errors", &ret->missed) &&
-	       read_number(link->name, "statistics/rx_fifo_errors", &ret->fifo) &&
-	       read_number(link->name, "statistics/rx_errors", &ret->errors);
-}
-
-/* An interface that came back, or a driver that was reset, counts from 0 again. */
-static uint64_t growth(uint64_t before, uint64_t now)
-{
-	return now >= before ? now - before : now;
-}
-
-void link_read_nic(struct link *link)
-{
-	struct nic_losses now;
-
-	if (!read_losses(link, &now))
-		return;
-	if (link->has_nic) {
-		link->nic.missed += growth(link->nic_last.missed, now.missed);
-		link->nic.fifo += growth(link->nic_last.fifo, now.fifo);
-		link->nic.errors += growth(link->nic_last.errors, now.errors);
-	}
-	link->has_nic = true;
-	link->nic_last = now;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* In practice there is room for a tag between the kernel's header and the frame anyway, but only
  * this promises it. */
@@ -64,7 +65,10 @@ int ring_open(struct ring *ring, int fd, const struct ring_geometry *geometry)
 	int version = TPACKET_V3;
 	unsigned headroom = HEADROOM_BYTES;
 
-	*ring = (struct ring){.fd = fd, .geometry = *geometry, .seq = 1};
+	ring->fd = fd;
+	ring->geometry = *geometry;
+	ring->seq = 1;
+	ring->behind_ns = INT64_MIN;
 	if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_RESERVE, &headroom, sizeof(headroom)))
 		return -errno;
@@ -93,6 +97,51 @@ static void give_back(struct ring *ring)
 	ring->held = false;
 }
 
+/* Learns from the last packet of a block that has just closed: it was stamped before now. */
+static void compare_clocks(struct ring *ring, const struct tpacket_block_desc *block)
+{
+	const struct tpacket_bd_ts *last = &block->hdr.bh1.ts_last_pkt;
+	struct timespec now;
+	int64_t behind_ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	behind_ns = (now.tv_sec - (int64_t)last->ts_sec) * NS_PER_S + now.tv_nsec -
+		    (int64_t)last->ts_nsec;
+	if (behind_ns > ring->behind_ns)
+		ring->behind_ns = behind_ns;
+}
+
+bool ring_is_ready(const struct ring *ring)
+{
+	return __atomic_load_n(&block_of(ring)->hdr.bh1.block_status, __ATOMIC_ACQUIRE) &
+	       TP_STATUS_USER;
+}
+
+/* What was counted in the open block, of which the kernel may still write the next packet. */
+static unsigned open_packets(const struct ring *ring)
+{
+	const struct tpacket_hdr_v1 *open = &block_of(ring)->hdr.bh1;
+
+	/* The kernel writes a block's header when it opens it: with another number it still tells
+	 * of the last time round. */
+	return __atomic_load_n(&open->seq_num, __ATOMIC_RELAXED) == ring->seq
+		       ? __atomic_load_n(&open->num_pkts, __ATOMIC_RELAXED)
+		       : 0;
+}
+
+bool ring_is_empty(const struct ring *ring)
+{
+	return !ring->held && !ring_is_ready(ring) && open_packets(ring) == 0;
+}
+
+void ring_inherit(struct ring *ring, const struct ring *from)
+{
+	ring->packets += from->packets;
+	ring->drops += from->drops;
+	ring->freezes += from->freezes;
+	ring->lost_before += from->lost_before;
+}
+
 bool ring_advance(struct ring *ring)
 {
 	if (ring->left)
@@ -106,6 +155,8 @@ bool ring_advance(struct ring *ring)
 	ring->held = true;
 	ring->seq = block->hdr.bh1.seq_num + 1;
 	enter(ring, block);
+	if (ring->foreign_clock && ring->left)
+		compare_clocks(ring, block);
 	if (status & TP_STATUS_LOSING) {
 		uint64_t before = ring->drops;
 		ring_statistics(ring);
@@ -127,13 +178,10 @@ bool ring_drain(struct ring *ring)
 	if (ring->held)
 		return false;
 	ring->drained = true;
-	struct tpacket_block_desc *block = block_of(ring);
-	/* The kernel writes a block's header when it opens it: with another number it still tells
-	 * of the last time round. */
-	if (block->hdr.bh1.seq_num != ring->seq)
+	if (open_packets(ring) == 0)
 		return false;
-	enter(ring, block);
-	return ring->left > 0;
+	enter(ring, block_of(ring));
+	return true;
 }
 
 void ring_statistics(struct ring *ring)
@@ -166,6 +214,8 @@ static uint16_t flags_of(const struct tpacket3_hdr *header)
 		flags |= WEIR_F_CSUM_PARTIAL;
 	if (status & TP_STATUS_CSUM_VALID)
 		flags |= WEIR_F_CSUM_GOOD;
+	if (status & TP_STATUS_TS_RAW_HARDWARE)
+		flags |= WEIR_F_HW_TIME;
 	return (uint16_t)flags;
 }
 
@@ -248,10 +298,12 @@ int64_t ring_bound_ns(const struct ring *ring, int64_t now_ns)
 		return ring_next_ns(ring) - STEP_BACK_NS;
 	if (ring->held)
 		return ring->last_ns - STEP_BACK_NS;
-	const struct tpacket_hdr_v1 *open = &block_of(ring)->hdr.bh1;
+	if (ring->foreign_clock && ring->behind_ns == INT64_MIN)
+		return INT64_MIN;
+	if (ring->foreign_clock && ring->behind_ns > 0)
+		now_ns -= ring->behind_ns;
 	/* now_ns was read before this: what is counted later was stamped a moment ago at most. */
-	if (__atomic_load_n(&open->seq_num, __ATOMIC_RELAXED) != ring->seq ||
-	    __atomic_load_n(&open->num_pkts, __ATOMIC_RELAXED) == 0)
+	if (open_packets(ring) == 0)
 		return now_ns - IN_FLIGHT_NS;
 	/* Kernels before 6.18 close a block only when the timer has found it open twice. */
 	return now_ns - IN_FLIGHT_NS - 2 * ring->geometry.retire_ns;

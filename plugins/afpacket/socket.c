@@ -2,11 +2,13 @@
  * socket.c: opens the packet sockets of a lane, and says what would work where the kernel refuses.
  */
 #include "afpacket.h"
+#include "clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,45 +22,60 @@ static const unsigned fanout_types[] = {
 	[AFPACKET_FANOUT_ROLLOVER] = PACKET_FANOUT_ROLLOVER,
 };
 
-/* With protocol 0 it hears nothing yet. */
-static int open_socket(struct weir_self *self)
-{
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+/* ---- Steps: 0 or -errno ---- */
 
-	if (fd >= 0)
-		return fd;
-	if (errno == EPERM)
-		weir_error(self, NULL,
-			   "a packet socket needs the capability CAP_NET_RAW: run as root, or "
-			   "'setcap cap_net_raw=ep' on the program");
-	else
-		weir_error(self, NULL, "cannot open a packet socket: %s", strerror(errno));
-	return -1;
+/* With protocol 0 it hears nothing yet. */
+static int make_socket(struct weir_self *self, struct link *link, struct ring *ring)
+{
+	(void)self, (void)link;
+	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	return ring->fd < 0 ? -errno : 0;
 }
 
-static bool make_ring(struct weir_self *self, struct ring *ring, int fd)
+static int make_ring(struct weir_self *self, struct link *link, struct ring *ring)
+{
+	const struct afpacket_node *node = self->node;
+	struct ring_geometry geometry = afpacket_geometry(self->config, node->link_count);
+
+	(void)link;
+	return ring_open(ring, ring->fd, &geometry);
+}
+
+static int choose_clock(struct weir_self *self, struct link *link, struct ring *ring)
 {
 	const struct afpacket_config *config = self->config;
-	const struct afpacket_node *node = self->node;
-	struct ring_geometry geometry = afpacket_geometry(config, node->link_count);
-	int failure = ring_open(ring, fd, &geometry);
+	int source = SOF_TIMESTAMPING_RAW_HARDWARE;
 
-	if (failure == -ENOMEM)
-		weir_error(self, "ring",
-			   "ring=%lluKiB: the kernel has no memory for %u blocks of %u KiB here; a "
-			   "smaller ring= would work",
-			   (unsigned long long)config->ring_bytes / 1024, geometry.block_count,
-			   geometry.block_bytes / 1024);
-	else if (failure)
-		weir_error(self, "ring",
-			   "ring=%lluKiB: the kernel refuses %u blocks of %u KiB: %s; a smaller "
-			   "ring= or a block-size= of 1MiB would work",
-			   (unsigned long long)config->ring_bytes / 1024, geometry.block_count,
-			   geometry.block_bytes / 1024, strerror(-failure));
-	return failure == 0;
+	if (config->timestamps != AFPACKET_HARDWARE)
+		return 0;
+	ring->foreign_clock = true;
+	if (setsockopt(ring->fd, SOL_PACKET, PACKET_TIMESTAMP, &source, sizeof(source)))
+		return -errno;
+	return clock_switch_on(ring->fd, link->name);
 }
 
-static int bind_to(int fd, int index)
+static int ask_for_busy_poll(struct weir_self *self, struct link *link, struct ring *ring)
+{
+	const struct afpacket_config *config = self->config;
+	int us = (int)(config->busy_poll_ns / 1000), yes = 1;
+
+	(void)link;
+	if (us == 0)
+		return 0;
+	return setsockopt(ring->fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)) ||
+			       setsockopt(ring->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &yes,
+					  sizeof(yes))
+		       ? -errno
+		       : 0;
+}
+
+static int drop_all(struct weir_self *self, struct link *link, struct ring *ring)
+{
+	(void)self, (void)link;
+	return program_attach_drop_all(ring->fd);
+}
+
+int afpacket_bind(int fd, int index)
 {
 	struct sockaddr_ll address = {
 		.sll_family = AF_PACKET,
@@ -68,33 +85,29 @@ static int bind_to(int fd, int index)
 	return bind(fd, (const struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
+static int bind_link(struct weir_self *self, struct link *link, struct ring *ring)
+{
+	(void)self;
+	ring->iface = link->iface;
+	ring->index = link->index;
+	return afpacket_bind(ring->fd, link->index);
+}
+
 /* By membership, so that it ends with the socket, however the process ends. */
-static int add_promiscuity(int fd, int index)
+int afpacket_add_promiscuity(const struct afpacket_config *config, int fd, int index)
 {
 	struct packet_mreq membership = {.mr_ifindex = index, .mr_type = PACKET_MR_PROMISC};
+
+	if (!config->promisc)
+		return 0;
 	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership))
 		       ? -errno
 		       : 0;
 }
 
-static bool bind_link(struct weir_self *self, const struct link *link, int fd)
+static int be_promiscuous(struct weir_self *self, struct link *link, struct ring *ring)
 {
-	const struct afpacket_config *config = self->config;
-	int failure = program_attach_drop_all(fd);
-
-	if (!failure)
-		failure = bind_to(fd, link->index);
-	if (failure) {
-		weir_error(self, "interface", "interface=%s: cannot bind a packet socket to it: %s",
-			   link->name, strerror(-failure));
-		return false;
-	}
-	failure = config->promisc ? add_promiscuity(fd, link->index) : 0;
-	if (failure)
-		weir_error(self, "promisc",
-			   "promisc=yes: %s does not become promiscuous: %s; promisc=no would work",
-			   link->name, strerror(-failure));
-	return failure == 0;
+	return afpacket_add_promiscuity(self->config, ring->fd, link->index);
 }
 
 bool afpacket_is_grouped(const struct afpacket_config *config)
@@ -104,127 +117,165 @@ bool afpacket_is_grouped(const struct afpacket_config *config)
 
 /* The first member has the kernel choose an id that is free in this network namespace; the others
  * join it. */
-static bool join_group(struct weir_self *self, struct link *link, int fd)
+static int join_group(struct weir_self *self, struct link *link, struct ring *ring)
 {
 	const struct afpacket_config *config = self->config;
 	unsigned flags = config->defrag ? PACKET_FANOUT_FLAG_DEFRAG : 0;
 	unsigned id = link->group < 0 ? 0 : (unsigned)link->group;
-	if (link->group < 0)
-		flags |= PACKET_FANOUT_FLAG_UNIQUEID;
-	unsigned argument = id | (fanout_types[config->fanout] | flags) << 16;
+	unsigned argument;
 	socklen_t size = sizeof(argument);
 
-	if (setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &argument, size) ||
-	    getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &argument, &size)) {
+	if (!afpacket_is_grouped(config))
+		return 0;
+	if (link->group < 0)
+		flags |= PACKET_FANOUT_FLAG_UNIQUEID;
+	argument = id | (fanout_types[config->fanout] | flags) << 16;
+	if (setsockopt(ring->fd, SOL_PACKET, PACKET_FANOUT, &argument, size) ||
+	    getsockopt(ring->fd, SOL_PACKET, PACKET_FANOUT, &argument, &size))
+		return -errno;
+	link->group = (int)(argument & 0xffff);
+	return 0;
+}
+
+static int (*const steps[])(struct weir_self *, struct link *, struct ring *) = {
+	[SOCKET_MAKE] = make_socket,       [SOCKET_RING] = make_ring,
+	[SOCKET_CLOCK] = choose_clock,     [SOCKET_BUSY_POLL] = ask_for_busy_poll,
+	[SOCKET_FILTER] = drop_all,        [SOCKET_BIND] = bind_link,
+	[SOCKET_PROMISC] = be_promiscuous, [SOCKET_GROUP] = join_group,
+};
+
+int afpacket_socket_make(struct weir_self *self, struct link *link, struct ring *ring,
+			 enum socket_step *ret_step)
+{
+	int failure = 0;
+
+	*ring = (struct ring){.fd = -1};
+	for (unsigned step = 0; step < sizeof(steps) / sizeof(steps[0]) && !failure; step++) {
+		failure = steps[step](self, link, ring);
+		*ret_step = step;
+	}
+	return failure;
+}
+
+/* ---- What would work instead ---- */
+
+static void explain_socket(struct weir_self *self, int failure)
+{
+	if (failure == -EPERM)
+		weir_error(self, NULL,
+			   "a packet socket needs the capability CAP_NET_RAW: run as root, or "
+			   "'setcap cap_net_raw=ep' on the program");
+	else
+		weir_error(self, NULL, "cannot open a packet socket: %s", strerror(-failure));
+}
+
+static void explain_ring(struct weir_self *self, int failure)
+{
+	const struct afpacket_config *config = self->config;
+	const struct afpacket_node *node = self->node;
+	struct ring_geometry geometry = afpacket_geometry(config, node->link_count);
+
+	if (failure == -ENOMEM)
+		weir_error(self, "ring",
+			   "ring=%lluKiB: the kernel has no memory for %u blocks of %u KiB here; a "
+			   "smaller ring= would work",
+			   (unsigned long long)config->ring_bytes / 1024, geometry.block_count,
+			   geometry.block_bytes / 1024);
+	else
+		weir_error(self, "ring",
+			   "ring=%lluKiB: the kernel refuses %u blocks of %u KiB: %s; a smaller "
+			   "ring= or a block-size= of 1MiB would work",
+			   (unsigned long long)config->ring_bytes / 1024, geometry.block_count,
+			   geometry.block_bytes / 1024, strerror(-failure));
+}
+
+static void explain_clock(struct weir_self *self, const struct link *link, int failure)
+{
+	if (failure == -EPERM)
+		weir_error(self, "timestamps",
+			   "timestamps=hardware: to switch on the clock of %s needs the capability "
+			   "CAP_NET_ADMIN; 'hwstamp_ctl -i %s -r 1' beforehand, or "
+			   "timestamps=software, would work",
+			   link->name, link->name);
+	else if (failure == -EOPNOTSUPP)
+		weir_error(self, "timestamps",
+			   "timestamps=hardware: %s has no clock that stamps all packets received, "
+			   "see 'ethtool -T %s'; timestamps=software would work",
+			   link->name, link->name);
+	else
+		weir_error(self, "timestamps", "timestamps=hardware: %s refuses: %s", link->name,
+			   strerror(-failure));
+}
+
+static void explain_busy_poll(struct weir_self *self, int failure)
+{
+	if (failure == -EPERM)
+		weir_error(self, "busy-poll",
+			   "busy-poll= needs the capability CAP_NET_ADMIN, beside CAP_NET_RAW");
+	else
+		weir_error(self, "busy-poll", "busy-poll=: the kernel refuses: %s",
+			   strerror(-failure));
+}
+
+static void explain(struct weir_self *self, const struct link *link, enum socket_step step,
+		    int failure)
+{
+	const char *why = strerror(-failure);
+
+	if (step == SOCKET_MAKE)
+		explain_socket(self, failure);
+	else if (step == SOCKET_RING)
+		explain_ring(self, failure);
+	else if (step == SOCKET_CLOCK)
+		explain_clock(self, link, failure);
+	else if (step == SOCKET_BUSY_POLL)
+		explain_busy_poll(self, failure);
+	else if (step == SOCKET_PROMISC)
+		weir_error(self, "promisc",
+			   "promisc=yes: %s does not become promiscuous: %s; promisc=no would work",
+			   link->name, why);
+	else if (step == SOCKET_GROUP)
 		weir_error(self, "fanout",
 			   "lane %u cannot join the fanout group of %s: %s; lanes=1 would work, "
 			   "which needs none",
-			   self->lane_index, link->name, strerror(errno));
-		return false;
-	}
-	link->group = (int)(argument & 0xffff);
-	return true;
+			   self->lane_index, link->name, why);
+	else
+		weir_error(self, "interface", "interface=%s: cannot bind a packet socket to it: %s",
+			   link->name, why);
 }
+
+/* ---- Life ---- */
 
 bool afpacket_socket_open(struct weir_self *self, unsigned link_index)
 {
 	struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
 	struct link *link = &node->links[link_index];
-	struct ring *ring = &lane->rings[link_index];
-	int fd = open_socket(self);
+	enum socket_step step;
+	int failure = afpacket_socket_make(self, link, &lane->rings[link_index], &step);
 
-	if (fd < 0)
-		return false;
-	ring->fd = fd;
-	if (!make_ring(self, ring, fd) || !bind_link(self, link, fd))
-		return false;
-	ring->iface = link->iface;
-	return !afpacket_is_grouped(self->config) || join_group(self, link, fd);
+	if (failure)
+		explain(self, link, step, failure);
+	return failure == 0;
 }
 
-bool afpacket_socket_start(struct weir_self *self, const struct link *link, struct ring *ring)
+int afpacket_socket_start(struct weir_self *self, const struct link *link, const struct ring *ring)
 {
 	const struct afpacket_node *node = self->node;
-	struct program program;
 	enum program_direction direction = afpacket_direction(self->config, link);
+	struct program program;
 	int failure = -ENOMEM;
 
 	if (program_new(direction, node->wanted, node->wanted_len, &program))
 		failure = program_attach(ring->fd, &program);
 	program_free(&program);
-	if (failure)
-		weir_error(self, NULL, "the kernel does not take the filter for %s: %s", link->name,
-			   strerror(-failure));
-	return failure == 0;
+	return failure;
 }
 
-/* ---- A link that goes and comes back ---- */
-
-/* A format of its own each, since a log line of one format is held back for a second. */
-static void say(struct weir_self *self, const struct link *link, enum link_state state)
+void afpacket_socket_close(struct ring *ring)
 {
-	/* One lane speaks for all. */
-	if (self->lane_index)
-		return;
-	if (state == LINK_UP)
-		weir_log(self, WEIR_INFORM, "%s is up again", link->name);
-	else if (state == LINK_DOWN)
-		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", link->name);
-	else if (!afpacket_is_grouped(self->config))
-		weir_log(self, WEIR_WARN, "%s was removed; waiting for one of that name",
-			 link->name);
-	else
-		weir_log(self, WEIR_WARN,
-			 "%s was removed, and a socket of a fanout group cannot be bound again: "
-			 "nothing more will come from it in this run",
-			 link->name);
-	weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", link->name);
-}
-
-void afpacket_watch_error(struct weir_self *self, unsigned link_index)
-{
-	struct afpacket_node *node = self->node;
-	struct afpacket_lane *lane = self->lane;
-	struct ring *ring = &lane->rings[link_index];
-	int failure = 0;
-	socklen_t size = sizeof(failure);
-
-	/* Reading the error clears it; else poll() would return at once from now on. */
-	getsockopt(ring->fd, SOL_SOCKET, SO_ERROR, &failure, &size);
-	if (failure != ENETDOWN || ring->away)
-		return;
-	ring->away = true;
-	enum link_state state = link_state(ring->fd, &node->links[link_index]);
-	say(self, &node->links[link_index], state == LINK_GONE ? LINK_GONE : LINK_DOWN);
-}
-
-static bool bind_again(struct weir_self *self, struct link *link, int fd)
-{
-	const struct afpacket_config *config = self->config;
-	int index = link_index(fd, link->name);
-
-	if (!index || afpacket_is_grouped(config) || bind_to(fd, index))
-		return false;
-	link->index = index;
-	if (config->promisc)
-		add_promiscuity(fd, index);
-	return link_state(fd, link) == LINK_UP;
-}
-
-void afpacket_watch_return(struct weir_self *self, unsigned at)
-{
-	struct afpacket_node *node = self->node;
-	struct afpacket_lane *lane = self->lane;
-	struct ring *ring = &lane->rings[at];
-	struct link *link = &node->links[at];
-	enum link_state state;
-
-	if (!ring->away)
-		return;
-	state = link_state(ring->fd, link);
-	if (state == LINK_DOWN || (state == LINK_GONE && !bind_again(self, link, ring->fd)))
-		return;
-	ring->away = false;
-	say(self, link, LINK_UP);
+	ring_close(ring);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ring->fd = -1;
 }

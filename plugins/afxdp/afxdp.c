@@ -117,9 +117,13 @@ static const char *afxdp_want(struct weir_self *self, const struct weir_insn *wa
 
 static bool afxdp_start(struct weir_self *self)
 {
+	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
+	const char *const interfaces[] = {config->interface, NULL};
 
-	link_read_nic(&node->link);
+	node->nics = weir_nics_start(self, AFXDP_NIC, interfaces);
+	if (!node->nics)
+		return false;
 	for (unsigned i = 0; i < node->queues.count; i++) {
 		const struct ring *ring = &node->lanes[i]->ring;
 		int failure = program_serve(&node->program, ring->queue, ring_fd(ring));
@@ -142,6 +146,7 @@ static void afxdp_close(struct weir_self *self)
 {
 	struct afxdp_node *node = self->node;
 
+	weir_nics_end(node->nics);
 	program_close(&node->program);
 	if (node->self && node->fd >= 0)
 		close(node->fd);
@@ -207,12 +212,7 @@ static const struct weir_counter counters[] = {
 	[AFXDP_PROGRAM_DROPPED] = {"program-dropped", WEIR_INFO,
 				   "packets that nobody wants, dropped by rest=drop"},
 	[AFXDP_JOINED] = {"joined", WEIR_INFO, "packets that were in several chunks"},
-	[AFXDP_NIC_MISSED] = {"nic-missed", WEIR_INFO | WEIR_IS_NIC,
-			      "packets that the NIC had no buffer for (rx_missed_errors)"},
-	[AFXDP_NIC_FIFO] = {"nic-fifo", WEIR_INFO | WEIR_IS_NIC,
-			    "packets lost in the NIC's own queue (rx_fifo_errors)"},
-	[AFXDP_NIC_ERRORS] = {"nic-errors", WEIR_INFO | WEIR_IS_NIC,
-			      "damaged packets that the NIC did not hand on (rx_errors)"},
+	WEIR_NIC_ROWS,
 	{0},
 };
 

@@ -14,6 +14,8 @@
 
 #include "../afpacket/link.h"
 
+#include <weir/nic.h>
+
 /* In the order of the option `mode`. */
 enum afxdp_mode { AFXDP_AUTO, AFXDP_SKB, AFXDP_NATIVE, AFXDP_ZEROCOPY };
 
@@ -41,9 +43,7 @@ enum afxdp_counter {
 	AFXDP_PASSED_UNSERVED,
 	AFXDP_PROGRAM_DROPPED,
 	AFXDP_JOINED,
-	AFXDP_NIC_MISSED,
-	AFXDP_NIC_FIFO,
-	AFXDP_NIC_ERRORS,
+	AFXDP_NIC, /* WEIR_NIC_COUNTERS of them */
 };
 
 struct afxdp_lane {
@@ -69,6 +69,7 @@ struct afxdp_node {
 	struct program program;
 	int fd; /* a packet socket: promiscuity ends with it, and it can be asked about links */
 	struct afxdp_lane **lanes; /* those that were opened */
+	struct weir_nics *nics;
 	char refusal[160];
 	enum link_state state; /* that was said last */
 	int refused;           /* index of an interface that the program cannot be attached to */

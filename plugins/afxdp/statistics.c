@@ -52,16 +52,6 @@ static void witness_others(struct afxdp_node *node)
 	witness_counts(node->self, &sum);
 }
 
-static void witness_nic(struct afxdp_node *node)
-{
-	link_read_nic(&node->link);
-	if (!node->link.has_nic)
-		return;
-	weir_witness(node->self, AFXDP_NIC_MISSED, node->link.nic.missed);
-	weir_witness(node->self, AFXDP_NIC_FIFO, node->link.nic.fifo);
-	weir_witness(node->self, AFXDP_NIC_ERRORS, node->link.nic.errors);
-}
-
 void afxdp_witness(struct weir_self *self)
 {
 	struct afxdp_node *node = self->node;
@@ -76,8 +66,6 @@ void afxdp_witness(struct weir_self *self)
 	weir_witness(self, AFXDP_INVALID_DESCS, statistics.rx_invalid_descs);
 	weir_witness(self, AFXDP_JOINED, lane->joins_closed + lane->ring.joins);
 	/* One lane speaks for the interface. */
-	if (self->lane_index == 0) {
+	if (self->lane_index == 0)
 		witness_others(node);
-		witness_nic(node);
-	}
 }

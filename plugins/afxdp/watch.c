@@ -71,7 +71,7 @@ static bool is_back(const struct afxdp_node *node)
 static void watch_link(struct weir_self *self)
 {
 	struct afxdp_node *node = self->node;
-	enum link_state state = link_state(node->fd, &node->link);
+	enum link_state state = link_state(node->fd, node->link.name, node->link.index);
 
 	if (state == LINK_GONE && node->state == LINK_GONE)
 		attach_again(self);

@@ -1,11 +1,12 @@
 """For the live tests: Ethernet frames that are made, sent from a namespace, captured, and read back from a file."""
-import ctypes, os, select, socket, struct, time
+import ctypes, fcntl, os, select, socket, struct, time
 from contextlib import contextmanager
 
 import weirtest as t
 
 SOL_PACKET, PACKET_VNET_HDR = 263, 15
 CLONE_NEWNET = 0x40000000
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454ca, 1, 0x1000
 MACS = bytes.fromhex("020000000001" "020000000002")
 IP, IP6, ARP = b"\x08\x00", b"\x86\xdd", b"\x08\x06"
 
@@ -30,6 +31,15 @@ def raw_socket(ns, interface):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sock.bind((interface, 0))
     return sock
+
+
+def tun(ns, name):
+    """The descriptor of a new tun device, up: what is written there is received by the interface."""
+    with inside(ns):
+        fd = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
+    ns.run("ip", "link", "set", name, "up")
+    return fd
 
 
 def send(ns, interface, frames):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """AF_PACKET: links that go and come back, refusals that help, privileges, and doing nothing when there is nothing."""
-import os, re, select, subprocess, time
+import json, os, re, select, subprocess, time
 
 import frames as f
 import weirtest as t
@@ -98,17 +98,67 @@ def test_link_removed_and_made_anew():
         assert node(finish(run))["outputs"]["out"]["packets"] == 20
 
 
-def test_link_of_a_group_removed():
+def link_events(ledger):
+    """Unlike what is on standard error, each of them, however many a second."""
+    with open(ledger) as file:
+        return [line["event"] for line in map(json.loads, file) if line["event"].startswith("link-")]
+
+
+def test_link_of_a_group_removed_and_made_anew():
+    """Each lane gets a new socket, in a group of their own; none of the first ten is lost over it, twice."""
+    t.need_root()
+    sent = numbered(10)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        for fanout in ("hash", "lb"):
+            folder = t.tempdir()
+            ledger = os.path.join(t.tempdir(), "ledger")
+            run = started(ns, f"tap = afpacket {b} lanes=2 fanout={fanout} defrag=yes retire=500ms; "
+                          f"tap -> pcap {folder}/%{{lane}}.pcap", "--ledger", ledger)
+            for number in range(2):
+                f.send(ns, a, sent)
+                ns.run("ip", "link", "del", a)
+                t.wait_until(lambda: link_events(ledger) == ["link-down", "link-up"] * number + ["link-down"])
+                a, b = ns.veth()
+                t.wait_until(lambda: link_events(ledger) == ["link-down", "link-up"] * (number + 1))
+            f.send(ns, a, sent)
+            report = finish(run)
+            assert node(report)["counters"]["kernel-packets"] == 30
+            files = [f.bytes_of(f.read_pcap(os.path.join(folder, name))) for name in os.listdir(folder)]
+            assert sorted(sum(files, [])) == sorted(sent * 3), fanout
+            assert fanout == "hash" or all(len(file) == 15 for file in files)
+
+
+def test_group_cannot_be_made_anew_without_privileges():
     t.need_root()
     with t.Namespace() as ns:
         a, b = ns.veth()
-        run = started(ns, f"tap = afpacket {b} lanes=2; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
+        folder = t.tempdir()
+        os.chmod(folder, 0o777)
+        run = started(ns, f"tap = afpacket {b} lanes=2; tap -> pcap {folder}/%{{lane}}.pcap", "--user", "nobody", report=False)
         f.send(ns, a, numbered(10))
         ns.run("ip", "link", "del", a)
-        run.wait_for("cannot be bound again")
+        run.wait_for("was removed")
+        ns.veth()
+        run.wait_for("CAP_NET_RAW, which this run has given up (--user)")
         assert_idle(run, 1)
         assert run.process.poll() is None, "the run ended by itself"
-        assert node(finish(run))["outputs"]["out"]["packets"] == 10
+        run.stop()
+        assert run.status == 0 and "balanced" in run.stderr, run.stderr
+
+
+def test_on_lost_exit_ends_the_run_with_all_that_came():
+    t.need_root()
+    with t.Namespace() as ns:
+        for lanes, lose in (1, "down"), (2, "down"), (1, "del"), (2, "del"):
+            a, b = ns.veth()
+            run = started(ns, f"tap = afpacket {b} lanes={lanes} on-lost=exit retire=10s; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
+            f.send(ns, a, numbered(10))
+            ns.run("ip", "link", *(["del", b] if lose == "del" else ["set", b, "down"]))
+            run.wait(10)
+            assert run.status == 1 and re.search(f"tap: {b} (went down|was removed), and on-lost=exit", run.stderr), run.stderr
+            assert run.report["balanced"] and node(run.report)["outputs"]["out"]["packets"] == 10, run.stderr
+            ns.run("ip", "link", "del", a, check=False)
 
 
 def test_link_events_are_in_the_ledger_file():
@@ -122,9 +172,7 @@ def test_link_events_are_in_the_ledger_file():
         ns.run("ip", "link", "set", b, "up")
         run.wait_for("is up again")
         finish(run)
-        with open(ledger) as file:
-            text = file.read()
-        assert text.count("link-down") == 1 and text.count("link-up") == 1, text
+        assert link_events(ledger) == ["link-down", "link-up"]
 
 
 def refused(ns, text, *expected, **more):
@@ -191,15 +239,52 @@ def test_promiscuity_ends_with_the_process():
             t.wait_until(lambda: promiscuity() == 0, 10, "the interface stays promiscuous")
 
 
+NOT_IP = b"\xff" * 40
+
+
+def write_refused(tun, packet):
+    try:
+        os.write(tun, packet)
+    except OSError:
+        return
+    raise AssertionError("the tun device took what is no IP")
+
+
+KERNEL_ROWS = ["nic-missed", "nic-fifo", "nic-dropped", "nic-errors"]
+
+
 def test_nic_counters_stand_beside():
+    """A veth pair has drops of its driver's own, and none of missing buffers: absent, not 0."""
     t.need_root()
     with t.Namespace() as ns:
         a, b = ns.veth()
         run = started(ns, f"tap = afpacket {b}; tap -> pcap {t.tempdir()}/out.pcap")
         f.send(ns, a, numbered(10))
         report = finish(run)
-        assert [node(report)["counters"][name] for name in ("nic-missed", "nic-fifo", "nic-errors")] == [0, 0, 0]
-        assert report["nic"] == 0
+        counters = node(report)["counters"]
+        rows = [name for name in counters if name.startswith("nic-")]
+        assert rows == KERNEL_ROWS + ["nic-driver-dropped", "nic-beyond"], rows
+        assert all(counters[name] == 0 for name in rows) and report["nic"] == 0
+
+
+def test_what_the_nic_drops_is_counted_apart():
+    """A tun device drops what is no IP, as its driver and the kernel say: rx_dropped."""
+    t.need_root()
+    with t.Namespace() as ns:
+        tun = f.tun(ns, "tun0")
+        write_refused(tun, NOT_IP)  # before the run: not of this one
+        run = started(ns, f"tap = afpacket tun0; tap -> pcap {t.tempdir()}/out.pcap")
+        for _ in range(7):
+            write_refused(tun, NOT_IP)
+        for i in range(5):
+            os.write(tun, f.ipv4(17, f.udp(b"%d" % i)))
+        report = finish(run)
+        os.close(tun)
+        counters = node(report)["counters"]
+        assert [counters[name] for name in KERNEL_ROWS] == [0, 0, 7, 0], counters
+        assert "nic-driver-dropped" not in counters and "nic-beyond" not in counters, counters
+        assert (report["nic"], report["lost"], node(report)["outputs"]["out"]["packets"]) == (7, 0, 5)
+        assert "lost by the NIC: 7" in run.stderr
 
 
 if __name__ == "__main__":
