@@ -33,12 +33,14 @@ demo: deps
 	$(Q)BUILD=$(B) tools/demo
 
 # Weir beside other tools; BENCH="replay live" chooses, BENCH_RUNS=1 is a quick look.
-BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+BENCH_SRC := $(if $(filter afxdp,$(LEFT_OUT)),$(filter-out %/xsk_loop.c,$(wildcard tests/bench/*.c)),$(wildcard tests/bench/*.c))
+BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(BENCH_SRC))
+BENCH_LIBS_xsk_loop := -lxdp -lbpf
 
 $(B)/tests/bench/%: tests/bench/%.c include/weir/stream.h
 	@echo "  CC    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) -lpcap -lzmq
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) -lpcap -lzmq $(BENCH_LIBS_$*)
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all $(BENCH_BIN)
