@@ -2,7 +2,7 @@
 # Installs from Debian's packages what the build and the tests need and this machine lacks.
 set -eu
 packages='gcc make pkg-config git libc6-dev libglib2.0-dev libjson-glib-dev libcap-ng-dev libpcap-dev libzmq3-dev
-libsodium-dev libxxhash-dev libbpf-dev libxdp-dev bpftool libcriterion-dev python3 python3-zmq tcpdump tshark tcpreplay netsniff-ng
+libsodium-dev libxxhash-dev libbpf-dev libxdp-dev bpftool xdp-tools libcriterion-dev python3 python3-zmq tcpdump tshark tcpreplay netsniff-ng
 ethtool iproute2 nftables procps
 util-linux iputils-ping iperf3 curl clang clang-format libclang-rt-14-dev jq groff-base'
 # shellcheck disable=SC2086
