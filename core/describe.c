@@ -112,11 +112,12 @@ static void describe_counters(GString *text, const struct weir_plugin *plugin)
 	g_string_append(text, "\nCounters\n");
 	for (unsigned i = 0; weir_plugin_counter(plugin, i)->name; i++) {
 		const struct weir_counter *counter = weir_plugin_counter(plugin, i);
-		g_autofree char *right = g_strdup_printf("%s%s", counter->help ? counter->help : "",
-							 counter->role & WEIR_IS_LOSS ? " [loss]"
-							 : counter->role & WEIR_IS_NIC
-								 ? " [lost by the NIC]"
-								 : "");
+		g_autofree char *right = g_strdup_printf(
+			"%s%s", counter->help ? counter->help : "",
+			counter->role & WEIR_IS_LOSS       ? " [loss]"
+			: counter->role & WEIR_IS_NIC      ? " [lost by the NIC]"
+			: counter->role & WEIR_IS_KEPT_OUT ? " [kept out]"
+							   : "");
 
 		line(text, counter->name, right);
 	}

@@ -126,17 +126,15 @@ static void add_push(GString *to, const struct weir_plan *plan)
 {
 	for (unsigned i = 0; i < plan->domains->len; i++) {
 		const struct weir_domain *domain = plan->domains->pdata[i];
+		g_autofree char *text = NULL;
 		struct weir_push *push;
 
 		if (!domain->head->node->plugin->want)
 			continue;
 		push = weir_push_new(plan, domain, ETHERNET);
-		g_string_append_printf(to, "into the kernel, by %s: ", domain->head->node->name);
-		if (push->program)
-			g_string_append_printf(to, "%s, as %u instructions\n", push->what,
-					       push->len);
-		else
-			g_string_append_printf(to, "nothing, since %s\n", push->why_not);
+		text = weir_push_text(push);
+		g_string_append_printf(to, "into the kernel, by %s: %s\n", push->source->name,
+				       text);
 		weir_push_free(push);
 	}
 }

@@ -8,19 +8,23 @@
 #include "plan.h"
 
 struct weir_push {
-	struct weir_insn *program; /* NULL: nothing can be pushed down */
-	uint32_t len;
-	char *what;    /* with a program: the nodes whose work it does, "keys, snaplen:1" */
-	char *why_not; /* without: why */
+	const struct weir_node *source;
+	char *what;    /* the nodes whose work it does, "keys, snaplen:1"; NULL: it does nothing */
+	char *how;     /* with that: in the source's own words; NULL: it has none */
+	char *why_not; /* without */
 };
 
-/* For packets of that link type.  Stages must have been opened, or be able to say without. */
+/* Offers its program to the domain's source, which has a want(), for packets of that link type.
+ * Stages must have been opened, or be able to say without. */
 struct weir_push *weir_push_new(const struct weir_plan *plan, const struct weir_domain *domain,
 				uint32_t linktype);
 void weir_push_free(struct weir_push *push);
 
-/* Offers its program to each source that wants one, by the link types of its interfaces; after
- * open().  Returns what came of it, a line for each source: char *. */
+/* What came of it, such as "keys, snaplen:1; 31 instructions"; g_free(). */
+char *weir_push_text(const struct weir_push *push);
+
+/* The same for each source that wants a program, by the link types of its interfaces; after open().
+ * struct weir_push *. */
 GPtrArray *weir_push_all(const struct weir_plan *plan, const struct weir_interfaces *interfaces);
 
 #endif

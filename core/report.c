@@ -23,6 +23,49 @@ static const char *meaning_name(const struct weir_node *node, unsigned output)
 	return names[weir_node_meaning(node, output)];
 }
 
+/* ---- What is done in the kernel ---- */
+
+const struct weir_push *weir_report_push(const struct weir_report *report,
+					 const struct weir_node *node)
+{
+	for (unsigned i = 0; report->pushes && i < report->pushes->len; i++) {
+		const struct weir_push *push = report->pushes->pdata[i];
+
+		if (push->source == node && push->what)
+			return push;
+	}
+	return NULL;
+}
+
+bool weir_report_kept_out(const struct weir_ledger_node *entry, uint64_t *ret_packets)
+{
+	bool known = false;
+
+	*ret_packets = 0;
+	for (unsigned i = 0; i < entry->node->n_counters; i++) {
+		if (!(weir_plugin_counter(entry->node->plugin, i)->role & WEIR_IS_KEPT_OUT) ||
+		    !entry->total.counter_set[i])
+			continue;
+		*ret_packets += entry->total.counters[i];
+		known = true;
+	}
+	return known;
+}
+
+static void set_push(JsonObject *object, const struct weir_push *push,
+		     const struct weir_ledger_node *entry)
+{
+	uint64_t kept_out;
+
+	if (!push)
+		return;
+	weir_json_set_text(object, "pushed_down", push->what);
+	if (weir_report_kept_out(entry, &kept_out))
+		weir_json_set_count(object, "kept_out", kept_out);
+	else
+		json_object_set_null_member(object, "kept_out");
+}
+
 /* ---- A node ---- */
 
 static JsonObject *options_of(const struct weir_node *node)
@@ -87,7 +130,7 @@ static void set_row(JsonObject *object, const struct weir_node *node, const stru
 	json_object_set_object_member(object, "counters", counters);
 }
 
-static JsonObject *node_of(const struct weir_ledger_node *entry)
+static JsonObject *node_of(const struct weir_report *report, const struct weir_ledger_node *entry)
 {
 	const struct weir_node *node = entry->node;
 	JsonObject *object = json_object_new();
@@ -98,6 +141,7 @@ static JsonObject *node_of(const struct weir_ledger_node *entry)
 	weir_json_set_text(object, "plugin", node->plugin->name);
 	weir_json_set_text(object, "plugin_version", node->plugin->version);
 	json_object_set_object_member(object, "options", options_of(node));
+	set_push(object, weir_report_push(report, node), entry);
 	set_row(object, node, &entry->total, true);
 	if (entry->held)
 		json_object_set_int_member(
@@ -191,7 +235,7 @@ char *weir_report_json(const struct weir_report *report)
 	json_object_set_double_member(object, "cpu_seconds", report->cpu_seconds);
 	json_object_set_array_member(object, "threads", threads_of(report));
 	for (unsigned i = 0; i < report->ledger->n_nodes; i++)
-		json_array_add_object_element(nodes, node_of(&report->ledger->nodes[i]));
+		json_array_add_object_element(nodes, node_of(report, &report->ledger->nodes[i]));
 	json_object_set_array_member(object, "nodes", nodes);
 	text = weir_json_text(object, TRUE);
 	return g_strconcat(text, "\n", NULL);

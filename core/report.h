@@ -8,7 +8,7 @@
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
 
-#include "ledger.h"
+#include "push.h"
 
 #include <json-glib/json-glib.h>
 #include <stdio.h>
@@ -22,6 +22,7 @@ struct weir_thread_time {
 struct weir_report {
 	const struct weir_graph *graph;
 	const struct weir_ledger *ledger;
+	const GPtrArray *pushes;  /* const struct weir_push *; NULL: not known yet */
 	int64_t start_us, end_us; /* since the Unix epoch; end 0: still running */
 	const struct weir_thread_time *threads;
 	unsigned n_threads;
@@ -43,6 +44,12 @@ bool weir_report_check_path(const char *path, GError **error);
 void weir_report_print(const struct weir_report *report, FILE *to);
 /* Prometheus text format 0.0.4; g_free(). */
 char *weir_report_metrics(const struct weir_report *report);
+
+/* What that node does in the kernel of the work of others; NULL: nothing. */
+const struct weir_push *weir_report_push(const struct weir_report *report,
+					 const struct weir_node *node);
+/* How many packets it kept out there; false: that is unknown. */
+bool weir_report_kept_out(const struct weir_ledger_node *entry, uint64_t *ret_packets);
 
 /* "source", "stage" or "sink". */
 const char *weir_node_kind(const struct weir_node *node);

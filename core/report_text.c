@@ -101,6 +101,24 @@ static void print_losses(const struct weir_ledger *ledger, FILE *to)
 	fprintf(to, "; lost by the NIC: %s\n", ledger->has_nic ? nic : "unknown");
 }
 
+/* What the kernel did not hand over since nobody wanted it. */
+static void print_kept_out(const struct weir_report *report, FILE *to)
+{
+	for (unsigned i = 0; i < report->ledger->n_nodes; i++) {
+		const struct weir_ledger_node *entry = &report->ledger->nodes[i];
+		const struct weir_push *push = weir_report_push(report, entry->node);
+		g_autofree char *packets = NULL;
+		uint64_t kept_out;
+
+		if (!push)
+			continue;
+		if (weir_report_kept_out(entry, &kept_out))
+			packets = weir_human_count(kept_out);
+		fprintf(to, "  %s: kept out by the kernel, for %s: %s\n", entry->node->name,
+			push->what, packets ? packets : "unknown");
+	}
+}
+
 static void print_threads(const struct weir_report *report, FILE *to)
 {
 	fprintf(to, "  processor time %.2f s", report->cpu_seconds);
@@ -137,6 +155,7 @@ void weir_report_print(const struct weir_report *report, FILE *to)
 	if (report->balanced < 0)
 		print_held(report->ledger, to);
 	print_losses(report->ledger, to);
+	print_kept_out(report, to);
 	print_threads(report, to);
 	print_verdict(report, to);
 }

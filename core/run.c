@@ -21,6 +21,7 @@ struct run {
 	const struct weir_run_options *options;
 	struct weir_context *context;
 	struct weir_plan *plan;
+	GPtrArray *pushes; /* struct weir_push * */
 	GPtrArray *lanes;
 	struct weir_journal *journal;
 	struct weir_stats *stats; /* NULL: not asked for */
@@ -130,6 +131,7 @@ static void show(struct run *run, const struct weir_ledger *ledger, int balanced
 	struct weir_report report = {
 		.graph = run->graph,
 		.ledger = ledger,
+		.pushes = run->pushes,
 		.start_us = run->start_us,
 		.end_us = run->end_us,
 		.threads = threads,
@@ -329,10 +331,13 @@ static bool open_nodes(struct run *run)
 /* What came of it is in the ledger file, since it explains what the source counts. */
 static void push_down(struct run *run)
 {
-	g_autoptr(GPtrArray) lines = weir_push_all(run->plan, run->context->interfaces);
+	run->pushes = weir_push_all(run->plan, run->context->interfaces);
+	for (unsigned i = 0; i < run->pushes->len; i++) {
+		const struct weir_push *push = run->pushes->pdata[i];
+		g_autofree char *text = weir_push_text(push);
 
-	for (unsigned i = 0; i < lines->len; i++)
-		weir_journal_event(run->journal, NULL, -1, "pushdown", lines->pdata[i]);
+		weir_journal_event(run->journal, push->source->name, -1, "pushdown", text);
+	}
 }
 
 static bool open_lane(struct run *run, struct weir_lane *lane)
@@ -491,6 +496,8 @@ static void free_run(struct run *run)
 	weir_stats_free(run->stats);
 	if (run->lanes)
 		g_ptr_array_unref(run->lanes);
+	if (run->pushes)
+		g_ptr_array_unref(run->pushes);
 	weir_plan_free(run->plan);
 	weir_context_free(run->context);
 	g_array_unref(run->sources);

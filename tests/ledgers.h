@@ -12,7 +12,7 @@
 #include <criterion/criterion.h>
 
 enum { TAP, KEYS, DISK, LEDGER_NODES };
-enum { TAP_TAKEN, TAP_DROPS, TAP_MISSED, TAP_NEVER };
+enum { TAP_TAKEN, TAP_DROPS, TAP_MISSED, TAP_NEVER, TAP_KEPT_OUT };
 enum { KEYS_MATCH, KEYS_REST, KEYS_UNFIT };
 enum { DISK_WRITTEN, DISK_FULL };
 
@@ -35,11 +35,10 @@ static const struct weir_option tap_options[] = {
 	{"extra", WEIR_STRING, 2 * sizeof(char *), "", NULL, "absent"},
 	{0}};
 static const struct weir_output tap_outputs[] = {{"out", WEIR_LOSS, WEIR_PACKETS, ""}, {0}};
-static const struct weir_counter tap_counters[] = {{"taken", WEIR_PLUS_PACKETS, ""},
-						   {"drops", WEIR_IS_LOSS, ""},
-						   {"missed", WEIR_IS_NIC, ""},
-						   {"never-set", WEIR_INFO, ""},
-						   {0}};
+static const struct weir_counter tap_counters[] = {
+	{"taken", WEIR_PLUS_PACKETS, ""},   {"drops", WEIR_IS_LOSS, ""},
+	{"missed", WEIR_IS_NIC, ""},        {"never-set", WEIR_INFO, ""},
+	{"kept-out", WEIR_IS_KEPT_OUT, ""}, {0}};
 static const struct weir_plugin tap_plugin = {
 	WEIR_HEAD,
 	.kind = WEIR_SOURCE,

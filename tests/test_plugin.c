@@ -22,7 +22,7 @@ Test(plugin, sizes)
 	PIN(sizeof(struct weir_amount), 16);
 	PIN(sizeof(struct weir_insn), 8);
 	PIN(sizeof(struct weir_reduction), 24);
-	PIN(sizeof(struct weir_plugin), 272);
+	PIN(sizeof(struct weir_plugin), 280);
 }
 
 Test(plugin, what_never_moves)

@@ -189,6 +189,40 @@ Test(report, replaces_what_is_not_utf8)
 	json_object_unref(report);
 }
 
+/* ---- What is done in the kernel ---- */
+
+/* tap does in the kernel what keys does. */
+static void push_down(void)
+{
+	static struct weir_push push = {.what = (char *)"keys"};
+	static const struct weir_push nothing = {.why_not = (char *)"it does not want to"};
+	static const void *all[] = {&nothing, &push};
+	static const GPtrArray pushes = {(void **)all, G_N_ELEMENTS(all)};
+
+	push.source = run.graph->nodes->pdata[TAP];
+	run.report.pushes = &pushes;
+}
+
+Test(report, what_the_kernel_kept_out_may_be_unknown)
+{
+	JsonObject *report;
+
+	push_down();
+	report = parse(small_run_end(&run));
+	check_text(node_in(report, TAP), "pushed_down", "keys");
+	cr_expect(json_object_get_null_member(node_in(report, TAP), "kept_out"));
+	cr_expect_not(json_object_has_member(node_in(report, KEYS), "pushed_down"));
+	json_object_unref(report);
+
+	set_counter(&run.rows[TAP][0], TAP_KEPT_OUT, 70);
+	set_counter(&run.rows[TAP][1], TAP_KEPT_OUT, 7);
+	report = parse(small_run_end(&run));
+	cr_expect_eq(json_object_get_int_member(node_in(report, TAP), "kept_out"), 77);
+	json_object_unref(report);
+}
+
+/* ---- Fields ---- */
+
 /* Everything that a report can hold at once. */
 Test(report, has_the_fields_of_the_golden_list)
 {
@@ -197,6 +231,7 @@ Test(report, has_the_fields_of_the_golden_list)
 	JsonNode *root = json_node_alloc();
 
 	run.report.messages = messages;
+	push_down();
 	set_counter(&run.rows[TAP][0], TAP_DROPS, 7);
 	set_counter(&run.rows[TAP][0], TAP_MISSED, 7);
 	run.rows[KEYS][0].made = 1;
@@ -254,6 +289,20 @@ Test(report, prints_losses_by_name)
 			       "NIC: 3\n"),
 		  "%s", text);
 	cr_expect(strstr(text, "full           2     200 B  LOST\n"), "%s", text);
+	free(text);
+}
+
+Test(report, prints_what_the_kernel_kept_out)
+{
+	char *text;
+
+	push_down();
+	text = printed(small_run_end(&run));
+	cr_expect(strstr(text, "\n  tap: kept out by the kernel, for keys: unknown\n"), "%s", text);
+	free(text);
+	set_counter(&run.rows[TAP][0], TAP_KEPT_OUT, 7000);
+	text = printed(small_run_end(&run));
+	cr_expect(strstr(text, "\n  tap: kept out by the kernel, for keys: 7,000\n"), "%s", text);
 	free(text);
 }
 

@@ -152,9 +152,10 @@ enum {
 	WEIR_MINUS_PACKETS,
 	WEIR_PLUS_BYTES,
 	WEIR_MINUS_BYTES,
-	WEIR_ROLE = 0xff,     /* mask */
-	WEIR_IS_LOSS = 0x100, /* packets that the node has lost: part of the run's `lost` */
-	WEIR_IS_NIC = 0x200,  /* packets that the NIC has lost: part of the run's `nic` */
+	WEIR_ROLE = 0xff,         /* mask */
+	WEIR_IS_LOSS = 0x100,     /* packets that the node has lost: part of the run's `lost` */
+	WEIR_IS_NIC = 0x200,      /* packets that the NIC has lost: part of the run's `nic` */
+	WEIR_IS_KEPT_OUT = 0x400, /* packets that the program of want() kept out of the source */
 };
 
 struct weir_counter {
@@ -221,6 +222,7 @@ struct weir_reduction {
 	uint32_t filter_len;
 	uint32_t negate; /* those that filter rejects instead */
 	uint32_t max_bytes;
+	uint32_t skip_vlan; /* filter is about the packet without its tags, see weir_vlan_tags() */
 };
 
 /* ---- The plugin ---- */
@@ -242,8 +244,8 @@ struct weir_plugin {
 	size_t config_size, node_size, lane_size;
 
 	/* ---- Main thread, in this order; false after weir_error(): the run is refused, and what
-	 * is open or half open is closed.  `weir check` and `weir plan` go no further than lanes()
-	 * and reduce(), and then call close(). ---- */
+	 * is open or half open is closed.  `weir check` and `weir plan` go no further than lanes(),
+	 * reduce() and want(), and then call close(). ---- */
 
 	/* What can be known without opening anything: values that do not fit together. */
 	bool (*check)(struct weir_self *self);
@@ -259,8 +261,10 @@ struct weir_plugin {
 	bool (*reduce)(struct weir_self *self, unsigned output, uint32_t linktype,
 		       struct weir_reduction *ret);
 	/* Of a source: a program that returns how many bytes of a packet anybody wants, 0 for none;
-	 * not called where somebody wants everything.  A hint: pass more, never less.  program is
-	 * borrowed.  NULL if it will be used, else why not. */
+	 * not called where somebody wants everything.  It is about the bytes of the wire, tags
+	 * included, and all its returns are constants.  A hint: pass more, never less.  program is
+	 * borrowed.  NULL if it will be used, else why not, which stays valid until close().
+	 * `weir plan` calls it without open(). */
 	const char *(*want)(struct weir_self *self, const struct weir_insn *program, uint32_t len);
 	/* Once a lane; privileged things are opened here at the latest. */
 	bool (*lane_open)(struct weir_self *self);
@@ -308,6 +312,9 @@ struct weir_plugin {
 	/* For `weir plan`: lines on what of this machine the node depends on, for free(), without
 	 * opening anything that needs privileges; NULL: none. */
 	char *(*describe)(struct weir_self *self);
+	/* Of a source, after want() has returned NULL: how much of the program is done where, and
+	 * what is not, such as "31 instructions; ...".  Stays valid until close(). */
+	const char *(*pushed)(struct weir_self *self);
 
 	/* 1.x appends here; what lies beyond `size` is NULL. */
 };

@@ -165,7 +165,6 @@ static bool bpf_lane_open(struct weir_self *self)
 	return lane->untagged;
 }
 
-/* With vlan=skip the program is not one for the bytes of the wire. */
 static bool bpf_reduce(struct weir_self *self, unsigned output, uint32_t linktype,
 		       struct weir_reduction *ret)
 {
@@ -173,16 +172,19 @@ static bool bpf_reduce(struct weir_self *self, unsigned output, uint32_t linktyp
 	struct node *node = self->node;
 	bool new;
 
-	if (output == UNFIT || config->vlan == VLAN_SKIP)
-		return false;
 	const struct fit *fit = fits_find(&node->fits, linktype, &new);
 	if (!fit || !fit->compiled)
 		return false;
+	if (output == UNFIT) {
+		*ret = (struct weir_reduction){.max_bytes = 0};
+		return true;
+	}
 	*ret = (struct weir_reduction){
 		.filter = (const struct weir_insn *)fit->program.bf_insns,
 		.filter_len = fit->program.bf_len,
 		.negate = output == REST,
 		.max_bytes = UINT32_MAX,
+		.skip_vlan = config->vlan == VLAN_SKIP,
 	};
 	return true;
 }
