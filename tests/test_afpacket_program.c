@@ -1,7 +1,7 @@
 /*
  * The programs run in the kernel, on datagrams of a socket pair: these have no stripped tag, so
  * what comes through must be what libpcap's own interpreter lets through.  Tagged frames need an
- * interface: tests/live/afpacket.
+ * interface, tests/live/afpacket_pushdown.py, or a model of the kernel, test_afpacket_tagged.c.
  */
 #include "../plugins/afpacket/program.c"
 
@@ -45,10 +45,15 @@ static struct bpf_program compile(const char *filter, int snaplen)
 
 static struct program build(enum program_direction direction, const struct bpf_program *compiled)
 {
+	const char *why_whole;
+	struct program_halves halves;
 	struct program program;
 
-	cr_assert(program_new(direction, (const void *)compiled->bf_insns, compiled->bf_len,
-			      &program));
+	cr_assert(program_halves_new((const void *)compiled->bf_insns, compiled->bf_len, &halves,
+				     &why_whole));
+	cr_assert_null(why_whole, "%s", why_whole);
+	cr_assert(program_new(direction, &halves, &program));
+	program_halves_free(&halves);
 	return program;
 }
 
@@ -109,13 +114,15 @@ ParameterizedTest(struct filter *filter, program, means_the_same_in_the_kernel)
 	pcap_freecode(&compiled);
 }
 
+static const struct program_halves everything_wanted;
+
 Test(program, direction_without_a_filter)
 {
 	struct program in, out, both;
 
-	cr_assert(program_new(PROGRAM_IN, NULL, 0, &in));
-	cr_assert(program_new(PROGRAM_OUT, NULL, 0, &out));
-	cr_assert(program_new(PROGRAM_BOTH, NULL, 0, &both));
+	cr_assert(program_new(PROGRAM_IN, &everything_wanted, &in));
+	cr_assert(program_new(PROGRAM_OUT, &everything_wanted, &out));
+	cr_assert(program_new(PROGRAM_BOTH, &everything_wanted, &both));
 	cr_expect_eq(passes(&in, "abc", 3), 3);
 	cr_expect_eq(passes(&out, "abc", 3), 0);
 	cr_expect_eq(passes(&both, "abc", 3), 3);
@@ -125,23 +132,24 @@ Test(program, direction_without_a_filter)
 	program_free(&both);
 }
 
-Test(program, tagged_frames_are_passed_up_whole)
-{
-	struct bpf_program compiled = compile("tcp", 40);
-	struct program program = build(PROGRAM_BOTH, &compiled);
-
-	cr_assert_eq(program.len, compiled.bf_len + 3);
-	cr_expect_eq(program.insns[0].k, (uint32_t)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT));
-	cr_expect_eq(program.insns[2].k, UINT32_MAX);
-	program_free(&program);
-	pcap_freecode(&compiled);
-}
-
 Test(program, longer_than_the_kernel_takes)
 {
 	static struct weir_insn insns[BPF_MAXINSNS];
+	struct program_halves halves = {.untagged = insns, .untagged_len = BPF_MAXINSNS};
 	struct program program;
 
-	cr_expect_not(program_new(PROGRAM_IN, insns, BPF_MAXINSNS, &program));
+	cr_expect_not(program_new(PROGRAM_IN, &halves, &program));
 	cr_expect_null(program.insns);
+}
+
+Test(program, the_kernel_is_asked)
+{
+	struct bpf_program compiled = compile("tcp", 40);
+	struct program program = build(PROGRAM_IN, &compiled);
+
+	cr_expect_eq(program_try(&program), 0);
+	program.insns[0].k = (uint32_t)SKF_AD_OFF + SKF_AD_MAX;
+	cr_expect_eq(program_try(&program), -EINVAL);
+	program_free(&program);
+	pcap_freecode(&compiled);
 }

@@ -92,45 +92,6 @@ enum program_direction afpacket_direction(const struct afpacket_config *config,
 	return (enum program_direction)config->direction;
 }
 
-/* Whether the kernel takes a program of that length, tried as it will be done: in the place of a
- * filter that is there. */
-static int try_program(const struct program *program)
-{
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	int failure = program_attach_drop_all(fd);
-	if (!failure)
-		failure = program_attach(fd, program);
-	close(fd);
-	return failure;
-}
-
-static const char *afpacket_want(struct weir_self *self, const struct weir_insn *wanted,
-				 uint32_t len)
-{
-	struct afpacket_node *node = self->node;
-	struct program program;
-	int failure = -E2BIG;
-
-	if (program_new(PROGRAM_IN, wanted, len, &program))
-		failure = try_program(&program);
-	program_free(&program);
-	if (!failure)
-		node->wanted = malloc(len * sizeof(*wanted));
-	if (node->wanted) {
-		memcpy(node->wanted, wanted, len * sizeof(*wanted));
-		node->wanted_len = len;
-		return NULL;
-	}
-	snprintf(node->refusal, sizeof(node->refusal),
-		 "the kernel does not take a program of %u instructions: %s%s", len,
-		 strerror(failure ? -failure : ENOMEM),
-		 failure == -ENOMEM ? " (sysctl net.core.optmem_max)" : "");
-	return node->refusal;
-}
-
 static bool afpacket_lane_open(struct weir_self *self)
 {
 	struct afpacket_node *node = self->node;
@@ -200,7 +161,7 @@ static void afpacket_close(struct weir_self *self)
 	weir_nics_end(node->nics);
 	free(node->links);
 	free(node->lanes);
-	free(node->wanted);
+	program_halves_free(&node->wanted);
 }
 
 /* ---- Words ---- */
@@ -263,6 +224,8 @@ static const struct weir_option options[] = {
 	 "When an interface goes down or away while the run goes on: wait for it to come back, or "
 	 "end "
 	 "the run with status 1."},
+	{"pushdown", WEIR_BOOL, AT(pushdown), "yes", NULL,
+	 "Filters and snaplens behind this source also go into the kernel, see weir plan."},
 	{0},
 };
 
@@ -318,4 +281,5 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.describe = afpacket_describe,
 	.needs = "CAP_NET_RAW",
 	.memory = "ring",
+	.pushed = afpacket_pushed,
 };

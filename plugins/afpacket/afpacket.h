@@ -44,6 +44,7 @@ struct afpacket_config {
 	int64_t busy_poll_ns;
 	uint32_t timestamps; /* enum afpacket_timestamps */
 	uint32_t on_lost;    /* enum afpacket_on_lost */
+	bool pushdown;
 };
 
 /* In the order of the table of counters. */
@@ -71,9 +72,8 @@ struct afpacket_node {
 	struct link *links;
 	unsigned link_count;
 	struct afpacket_lane **lanes; /* those that were opened */
-	struct weir_insn *wanted;     /* what the graph wants of a packet; NULL: everything */
-	uint32_t wanted_len;
-	char refusal[160];
+	struct program_halves wanted; /* what the graph wants of a packet */
+	char push_words[200];         /* what came of it */
 	struct weir_nics *nics;
 	pthread_mutex_t lock; /* of what lanes do together while they run: groups made anew */
 };
@@ -96,6 +96,12 @@ int afpacket_processor(struct weir_self *self, uint32_t lane);
 /* The direction that a link's filter asks for: lo shows each packet twice. */
 enum program_direction afpacket_direction(const struct afpacket_config *config,
 					  const struct link *link);
+
+/* ---- pushdown.c ---- */
+
+/* What the graph wants goes into the kernel, where that can be; what of it, in words. */
+const char *afpacket_want(struct weir_self *self, const struct weir_insn *wanted, uint32_t len);
+const char *afpacket_pushed(struct weir_self *self);
 
 /* ---- socket.c: functions return 0 or -errno where nothing else is said ---- */
 

@@ -266,7 +266,7 @@ int afpacket_socket_start(struct weir_self *self, const struct link *link, const
 	struct program program;
 	int failure = -ENOMEM;
 
-	if (program_new(direction, node->wanted, node->wanted_len, &program))
+	if (program_new(direction, &node->wanted, &program))
 		failure = program_attach(ring->fd, &program);
 	program_free(&program);
 	return failure;
