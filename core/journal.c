@@ -65,6 +65,11 @@ void weir_journal_close(struct weir_journal *journal)
 	g_free(journal);
 }
 
+uint64_t weir_journal_unwritten(const struct weir_journal *journal)
+{
+	return journal ? journal->unwritten : 0;
+}
+
 bool weir_journal_reopen(struct weir_journal *journal, GError **error)
 {
 	int fd;

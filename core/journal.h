@@ -12,7 +12,9 @@
 struct weir_journal;
 
 struct weir_journal *weir_journal_open(const char *path, GError **error);
-void weir_journal_close(struct weir_journal *journal); /* takes NULL */
+/* How many of the last lines could not be written. */
+uint64_t weir_journal_unwritten(const struct weir_journal *journal); /* takes NULL */
+void weir_journal_close(struct weir_journal *journal);               /* takes NULL */
 /* Goes on in the file that has the name now, so that it can be rotated away; after an error in the
  * old one.  Takes NULL. */
 bool weir_journal_reopen(struct weir_journal *journal, GError **error);

@@ -2,21 +2,35 @@
 #include "ledger.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CACHE_LINE ((size_t)64)
+
+/* Zeros in lines of their own, for free(). */
+static void *lines_new(size_t n, size_t size)
+{
+	size_t bytes = (n * size + CACHE_LINE) / CACHE_LINE * CACHE_LINE;
+	void *lines = aligned_alloc(CACHE_LINE, bytes);
+
+	g_assert(lines);
+	return memset(lines, 0, bytes);
+}
 
 void weir_row_init(struct weir_row *row, const struct weir_node *node)
 {
 	*row = (struct weir_row){
-		.out = g_new0(struct weir_count, node->n_outputs + 1),
-		.counters = g_new0(uint64_t, node->n_counters + 1),
-		.counter_set = g_new0(bool, node->n_counters + 1),
+		.out = lines_new(node->n_outputs, sizeof(*row->out)),
+		.counters = lines_new(node->n_counters, sizeof(*row->counters)),
+		.counter_set = lines_new(node->n_counters, sizeof(*row->counter_set)),
 	};
 }
 
 void weir_row_clear(struct weir_row *row)
 {
-	g_free(row->out);
-	g_free(row->counters);
-	g_free(row->counter_set);
+	free(row->out);
+	free(row->counters);
+	free(row->counter_set);
 	*row = (struct weir_row){0};
 }
 

@@ -1,9 +1,9 @@
 /*
  * ledger.h: what every node of a run counted, and whether it adds up.
  *
- * Rows are written by lanes while they run and read by the main thread at any time: relaxed
- * atomics, one row per node and lane, so that lanes share no cache line.  A ledger is a copy of all
- * rows at one moment, from which report, terminal, ledger file and metrics are made.
+ * Rows are written by lanes while they run and read by the main thread at any time: atomics, one
+ * row per node and lane, so that lanes share no cache line.  A ledger is a copy of all rows at one
+ * moment, from which report, terminal, ledger file and metrics are made.
  */
 #ifndef WEIR_LEDGER_H
 #define WEIR_LEDGER_H
@@ -28,10 +28,11 @@ struct weir_row {
 void weir_row_init(struct weir_row *row, const struct weir_node *node);
 void weir_row_clear(struct weir_row *row);
 
-/* Adds to a number that only this thread writes. */
+/* Adds to a number that only this thread writes.  Released, so that who sees that a packet left
+ * sees that it came, however many threads it went through. */
 static inline void weir_row_add(uint64_t *at, uint64_t n)
 {
-	__atomic_store_n(at, __atomic_load_n(at, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+	__atomic_store_n(at, __atomic_load_n(at, __ATOMIC_RELAXED) + n, __ATOMIC_RELEASE);
 }
 
 static inline void weir_row_count(struct weir_count *at, const struct weir_count *count)

@@ -6,8 +6,11 @@
 #include "variables.h"
 #include "versions.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
@@ -242,7 +245,7 @@ static int help(const char *name)
 	return find_command(name) ? execute(find_command(name), 2, words) : unknown_command(name);
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
 
@@ -255,4 +258,27 @@ int main(int argc, char **argv)
 	if (find_command(name))
 		return execute(find_command(name), argc - 1, argv + 1);
 	return unknown_command(name);
+}
+
+/* A file must not be opened in the place of a stream that is closed: messages would go into it. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	fill_standard_streams();
+	status = dispatch(argc, argv);
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "weir: standard output cannot be written: %s\n", g_strerror(errno));
+	return status == WEIR_EXIT_DONE ? WEIR_EXIT_FAILED : status;
 }

@@ -219,9 +219,9 @@ static void add_outcome(struct weir_post *post, unsigned outcome, const struct w
 	struct weir_count *to = &post->seat.row->out[outcome];
 
 	/* weir_settle() adds to the same numbers from other threads. */
-	__atomic_fetch_add(&to->packets, count->packets, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&to->captured, count->captured, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&to->wire, count->wire, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->packets, count->packets, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&to->captured, count->captured, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&to->wire, count->wire, __ATOMIC_RELEASE);
 }
 
 static void count_outcomes(struct weir_post *post, const struct weir_packet *packets, unsigned n)

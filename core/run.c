@@ -185,6 +185,12 @@ static void view_stats(struct run *run, const struct weir_report *report)
 static void view_ended(struct run *run, const struct weir_report *report)
 {
 	weir_journal_ended(run->journal, report);
+	if (weir_journal_unwritten(run->journal) == 0)
+		return;
+	/* Without its end the ledger file says that the run has crashed. */
+	fprintf(stderr, "weir: the end of the ledger file %s cannot be written\n",
+		run->options->ledger);
+	__atomic_store_n(&run->context->failed, true, __ATOMIC_RELAXED);
 }
 
 static void view_report(struct run *run, const struct weir_report *report)

@@ -271,8 +271,8 @@ void weir_settle(struct weir_self *self, unsigned outcome, uint64_t packets, uin
 		return;
 	}
 	count = &seat->row->out[outcome];
-	__atomic_fetch_add(&count->packets, packets, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&count->captured, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&count->packets, packets, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&count->captured, bytes, __ATOMIC_RELEASE);
 }
 
 /* NULL after a fault. */

@@ -270,6 +270,10 @@ static bool store_list(const struct weir_option *option, const char *text, void 
 
 	if (!elements)
 		return refuse(option, ", with no empty element", error);
+	if (!*elements && !option->fallback) {
+		g_free(elements);
+		return refuse(option, "", error);
+	}
 	if (!*elements)
 		g_clear_pointer(&elements, g_free);
 	else

@@ -86,12 +86,17 @@ static bool check_name(struct weir_self *self, const struct config *config, cons
 			   "%s is a folder: the name of a file is wanted, such as "
 			   "%s/%%Y%%m%%d-%%H%%M%%S.pcap",
 			   name, name);
+	else if (!S_ISREG(taken.st_mode))
+		weir_error(self, "path",
+			   "%s is no regular file, and is not replaced by one: pipe writes into "
+			   "what is there",
+			   name);
 	else if (!config->overwrite)
 		weir_error(self, "path",
 			   "%s exists already: remove it, say overwrite=yes, or put "
 			   "%%Y%%m%%d-%%H%%M%%S into the name",
 			   name);
-	return !S_ISDIR(taken.st_mode) && config->overwrite;
+	return S_ISREG(taken.st_mode) && config->overwrite;
 }
 
 /* A fixed name that is taken, of any lane. */
