@@ -4,6 +4,8 @@
  */
 #include "afpacket.h"
 
+#include "processors.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +66,7 @@ static bool afpacket_open(struct weir_self *self)
 	const struct afpacket_config *config = self->config;
 	struct afpacket_node *node = self->node;
 	unsigned count = 0;
-	bool good = check_memory(self) & afpacket_check_processors(self);
+	bool good = check_memory(self) & processors_find(self, config->cpus);
 
 	pthread_mutex_init(&node->lock, NULL);
 	while (config->interfaces[count])

@@ -83,9 +83,6 @@ struct afpacket_node {
 /* The rings of a lane: how many blocks each gets of the node's ring= */
 struct ring_geometry afpacket_geometry(const struct afpacket_config *config, unsigned link_count);
 
-/* Whether the processors of cpus= are there for this process; false after weir_error(). */
-bool afpacket_check_processors(struct weir_self *self);
-
 bool afpacket_check(struct weir_self *self);
 uint32_t afpacket_affinity(struct weir_self *self);
 uint32_t afpacket_lanes(struct weir_self *self);

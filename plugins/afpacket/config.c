@@ -4,9 +4,9 @@
  */
 #include "afpacket.h"
 
+#include "processors.h"
+
 #include <net/if.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -92,108 +92,24 @@ static bool check_clocks(struct weir_self *self, unsigned link_count)
 	return false;
 }
 
-/* ---- Processors ---- */
-
-static bool is_auto(const struct afpacket_config *config)
-{
-	return strcmp(config->cpus[0], "auto") == 0 && !config->cpus[1];
-}
-
-static bool parse_processor(const char *text, int *ret)
-{
-	char *end;
-	long number = strtol(text, &end, 10);
-
-	*ret = (int)number;
-	return end != text && *end == '\0' && number >= 0 && number < CPU_SETSIZE;
-}
-
-static bool check_processors(struct weir_self *self)
-{
-	const struct afpacket_config *config = self->config;
-	unsigned n = 0;
-	int processor;
-
-	if (!config->cpus || is_auto(config))
-		return true;
-	for (; config->cpus[n]; n++) {
-		if (parse_processor(config->cpus[n], &processor))
-			continue;
-		weir_error(self, "cpus", "'%s' is no number of a processor; cpus=auto would work",
-			   config->cpus[n]);
-		return false;
-	}
-	if (n == (uint64_t)config->lanes)
-		return true;
-	weir_error(self, "cpus",
-		   "cpus= names %u processor%s for lanes=%lld; one for each, or cpus=auto, would "
-		   "work",
-		   n, n == 1 ? "" : "s", (long long)config->lanes);
-	return false;
-}
-
-/* The n-th of those that this process may use, beginning anew behind the last. */
-static int nth_allowed(const cpu_set_t *allowed, unsigned n)
-{
-	unsigned count = (unsigned)CPU_COUNT(allowed);
-	int processor = -1;
-
-	for (unsigned left = count ? n % count + 1 : 0; left > 0; left--) {
-		do
-			processor++;
-		while (!CPU_ISSET((size_t)processor, allowed));
-	}
-	return processor;
-}
-
-int afpacket_processor(struct weir_self *self, uint32_t lane)
-{
-	const struct afpacket_config *config = self->config;
-	cpu_set_t allowed;
-	int processor;
-
-	if (!config->cpus)
-		return -1;
-	if (!is_auto(config))
-		return parse_processor(config->cpus[lane], &processor) ? processor : -1;
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-		return -1;
-	return nth_allowed(&allowed, lane);
-}
-
-bool afpacket_check_processors(struct weir_self *self)
-{
-	const struct afpacket_config *config = self->config;
-	cpu_set_t allowed;
-	int processor;
-
-	if (!config->cpus || is_auto(config) ||
-	    sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-		return true;
-	for (unsigned i = 0; config->cpus[i]; i++) {
-		if (parse_processor(config->cpus[i], &processor) &&
-		    CPU_ISSET((size_t)processor, &allowed))
-			continue;
-		weir_error(self, "cpus",
-			   "processor %s is not there, or not for this process: it may use %d; "
-			   "'taskset -pc $$' lists them, cpus=auto would work",
-			   config->cpus[i], CPU_COUNT(&allowed));
-		return false;
-	}
-	return true;
-}
-
 /* ---- Callbacks ---- */
 
 bool afpacket_check(struct weir_self *self)
 {
+	const struct afpacket_config *config = self->config;
 	unsigned link_count;
 	bool good = check_interfaces(self, &link_count);
 
 	if (link_count)
 		good &= check_blocks(self, link_count);
 	good &= check_clocks(self, link_count);
-	return check_processors(self) && good;
+	return processors_check(self, config->cpus, (unsigned)config->lanes) && good;
+}
+
+int afpacket_processor(struct weir_self *self, uint32_t lane)
+{
+	const struct afpacket_config *config = self->config;
+	return processors_of(config->cpus, lane);
 }
 
 uint32_t afpacket_affinity(struct weir_self *self)

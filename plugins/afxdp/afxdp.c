@@ -4,6 +4,8 @@
  */
 #include "afxdp.h"
 
+#include "../afpacket/processors.h"
+
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -63,11 +65,19 @@ static bool check_chunks(struct weir_self *self)
 	return true;
 }
 
+static bool check_processors(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	const struct afxdp_node *node = self->node;
+
+	return processors_check(self, config->cpus, node->queues.count);
+}
+
 static bool afxdp_check(struct weir_self *self)
 {
 	bool good = check_interface(self);
 
-	return check_queues(self) && check_chunks(self) && good;
+	return check_queues(self) && check_chunks(self) && check_processors(self) && good;
 }
 
 static uint32_t afxdp_affinity(struct weir_self *self)
@@ -84,10 +94,29 @@ static uint32_t afxdp_lanes(struct weir_self *self)
 	return node->queues.count;
 }
 
+static int afxdp_processor(struct weir_self *self, uint32_t lane)
+{
+	const struct afxdp_config *config = self->config;
+	return processors_of(config->cpus, lane);
+}
+
+static char *afxdp_describe(struct weir_self *self)
+{
+	const struct afxdp_config *config = self->config;
+	char *queues = weir_nic_queues(config->interface), *text = NULL;
+
+	if (asprintf(&text, "%s: %s\n", config->interface,
+		     queues ? queues : "no such interface here") < 0)
+		text = NULL;
+	free(queues);
+	return text;
+}
+
 /* ---- Life ---- */
 
 static bool afxdp_open(struct weir_self *self)
 {
+	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
 
 	node->self = self;
@@ -97,7 +126,7 @@ static bool afxdp_open(struct weir_self *self)
 		weir_error(self, NULL, "out of memory");
 		return false;
 	}
-	return afxdp_open_node(self);
+	return processors_find(self, config->cpus) && afxdp_open_node(self);
 }
 
 static const char *afxdp_want(struct weir_self *self, const struct weir_insn *wanted, uint32_t len)
@@ -173,16 +202,25 @@ static const struct weir_option options[] = {
 	{"gather", WEIR_TIME, AT(gather_ns), "1ms", "0ms..50ms",
 	 "How long a lane that has read everything sleeps in the midst of traffic, so that packets "
 	 "gather; less where memory would fill up meanwhile."},
-	{"busy-poll", WEIR_TIME, AT(busy_poll_ns), "0ms", "0ms..10ms",
-	 "How long a lane that waits drives the NIC's queue itself instead of sleeping; takes a "
-	 "whole processor."},
-	{"stamp", WEIR_CHOICE, AT(stamp), "program", "program|read",
-	 "Time of a packet: when the XDP program saw it, or when it was read, which costs less; by "
-	 "the system's clock."},
+	{"busy-poll", WEIR_TIME, AT(busy_poll_ns), "", "1us..100ms",
+	 "How long a lane without packets drives the NIC's queue itself before it sleeps, instead "
+	 "of "
+	 "letting packets gather."},
+	{"timestamps", WEIR_CHOICE, AT(timestamps), "program", "program|read",
+	 "Time of a packet by the system's clock: when the XDP program saw it, or when it was "
+	 "read, "
+	 "which costs less."},
 	{"rest", WEIR_CHOICE, AT(rest), "pass", "pass|drop",
 	 "Frames that no part of the pipeline wants: to the host's stack, or nowhere."},
 	{"promisc", WEIR_BOOL, AT(promisc), "yes", NULL,
 	 "Also packets for other machines; ends with the run."},
+	{"cpus", WEIR_LIST, AT(cpus), "", NULL,
+	 "Processors that the lanes run on, one for each, such as 2,3; auto: spread over those "
+	 "that "
+	 "this process may use."},
+	{"on-lost", WEIR_CHOICE, AT(on_lost), "wait", "wait|exit",
+	 "When the interface goes down or away while the run goes on: wait for it to come back, or "
+	 "end the run with status 1."},
 	{0},
 };
 
@@ -244,6 +282,8 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.witness = afxdp_witness,
 	.lane_close = afxdp_lane_close,
 	.close = afxdp_close,
+	.processor = afxdp_processor,
+	.describe = afxdp_describe,
 	.needs = "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_IPC_LOCK",
 	.memory = "umem",
 };

@@ -19,6 +19,11 @@
 /* In the order of the option `mode`. */
 enum afxdp_mode { AFXDP_AUTO, AFXDP_SKB, AFXDP_NATIVE, AFXDP_ZEROCOPY };
 
+/* In the orders of the options of those names. */
+enum afxdp_timestamps { AFXDP_BY_PROGRAM, AFXDP_WHEN_READ };
+enum afxdp_rest { AFXDP_PASS, AFXDP_DROP };
+enum afxdp_on_lost { AFXDP_WAIT, AFXDP_EXIT };
+
 struct afxdp_config {
 	const char *interface;
 	const char *const *queues;
@@ -27,8 +32,10 @@ struct afxdp_config {
 	uint64_t chunk_bytes;
 	int64_t gather_ns;
 	int64_t busy_poll_ns;
-	uint32_t stamp; /* 0: by the program; 1: when it is read */
-	uint32_t rest;  /* 0: to the host's stack; 1: nowhere */
+	uint32_t timestamps; /* enum afxdp_timestamps */
+	uint32_t rest;       /* enum afxdp_rest */
+	uint32_t on_lost;    /* enum afxdp_on_lost */
+	const char *const *cpus;
 	bool promisc;
 };
 
@@ -50,6 +57,7 @@ struct afxdp_lane {
 	struct ring ring;
 	struct xdp_statistics closed; /* of sockets before this one */
 	bool stopping;
+	bool lost;             /* the interface, for which the run ends */
 	bool away;             /* its socket has lost the interface */
 	int bound;             /* index of the interface that it is on */
 	uint64_t joins_closed; /* of rings before this one */

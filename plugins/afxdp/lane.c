@@ -90,13 +90,26 @@ static void note_losses(struct afxdp_lane *lane)
 	lane->lost_seen = lost;
 }
 
-static void drive(struct afxdp_lane *lane, int timeout_ms)
+/* false: for so long nothing came. */
+static bool drive(struct afxdp_lane *lane, int64_t busy_poll_ns)
 {
-	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
+	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + busy_poll_ns;
 
-	do
+	while (!ring_ready(&lane->ring)) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
+			return false;
 		ring_wake_driver(&lane->ring, true);
-	while (!ring_ready(&lane->ring) && clock_ns(CLOCK_MONOTONIC) < until_ns);
+	}
+	return true;
+}
+
+static bool gather(const struct afxdp_config *config, struct afxdp_lane *lane)
+{
+	if (!lane->since_rested || !config->gather_ns)
+		return false;
+	sleep_ns(rest_ns(config, lane));
+	note_losses(lane);
+	return ring_ready(&lane->ring);
 }
 
 static void wait_for_frames(struct weir_self *self, int timeout_ms)
@@ -109,17 +122,9 @@ static void wait_for_frames(struct weir_self *self, int timeout_ms)
 		sleep_ns(timeout_ms * NS_PER_MS);
 		return;
 	}
-	if (config->busy_poll_ns) {
-		drive(lane, timeout_ms);
-		return;
-	}
 	ring_wake_driver(&lane->ring, false);
-	if (lane->since_rested && config->gather_ns) {
-		sleep_ns(rest_ns(config, lane));
-		note_losses(lane);
-		if (ring_ready(&lane->ring))
-			return;
-	}
+	if (config->busy_poll_ns ? drive(lane, config->busy_poll_ns) : gather(config, lane))
+		return;
 	if (poll(&fd, 1, timeout_ms) > 0 && fd.revents & (POLLERR | POLLHUP | POLLNVAL))
 		afxdp_watch_error(self);
 }
@@ -134,7 +139,7 @@ int afxdp_poll(struct weir_self *self, struct weir_packet *packets, unsigned max
 	ring_give_back(&lane->ring);
 	unsigned n = walk(self, packets, max, ret_mark_ns);
 	if (n == 0 && lane->stopping)
-		return WEIR_END;
+		return lane->lost ? WEIR_FAILED : WEIR_END;
 	if (n == 0 && timeout_ms != 0) {
 		wait_for_frames(self, timeout_ms);
 		n = walk(self, packets, max, ret_mark_ns);

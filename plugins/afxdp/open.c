@@ -135,8 +135,8 @@ static bool load_program(struct weir_self *self)
 	struct afxdp_node *node = self->node;
 	const struct program_choice choice = {
 		.queue_count = node->device.queues_max,
-		.drop_unwanted = config->rest,
-		.stamp_frames = config->stamp == 0,
+		.drop_unwanted = config->rest == AFXDP_DROP,
+		.stamp_frames = config->timestamps == AFXDP_BY_PROGRAM,
 	};
 	int failure = program_load(&node->program, &choice);
 

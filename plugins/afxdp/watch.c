@@ -42,6 +42,19 @@ void afxdp_watch_error(struct weir_self *self)
 
 /* ---- The interface, by lane 0 ---- */
 
+/* The run ends, but not before all that came was read. */
+static void leave(struct weir_self *self, enum link_state state)
+{
+	const struct afxdp_node *node = self->node;
+	struct afxdp_lane *lane = self->lane;
+
+	weir_error(self, "on-lost", "%s %s, and on-lost=exit ends the run", node->link.name,
+		   state == LINK_GONE ? "was removed" : "went down");
+	weir_event(self, "link-down", "%s", node->link.name);
+	lane->lost = true;
+	afxdp_stop(self);
+}
+
 /* On an interface that has the name now. */
 static void attach_again(struct weir_self *self)
 {
@@ -70,6 +83,7 @@ static bool is_back(const struct afxdp_node *node)
 
 static void watch_link(struct weir_self *self)
 {
+	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
 	enum link_state state = link_state(node->fd, node->link.name, node->link.index);
 
@@ -81,7 +95,10 @@ static void watch_link(struct weir_self *self)
 	if (node->state == LINK_GONE && (state != LINK_UP || !is_back(node)))
 		return;
 	node->state = state;
-	say(self, state);
+	if (config->on_lost == AFXDP_EXIT)
+		leave(self, state);
+	else
+		say(self, state);
 }
 
 /* ---- A lane's ring ---- */
@@ -102,11 +119,17 @@ static void open_again(struct weir_self *self, int index)
 	lane->away = failure;
 	lane->bound = index;
 	__atomic_add_fetch(&node->returned, 1, __ATOMIC_RELAXED);
-	if (failure)
+	if (failure == -EPERM)
 		weir_log(self, WEIR_WARN,
-			 "queue %u of %s cannot be opened again: %s; nothing more will come from "
-			 "it in this run",
-			 queue, node->link.name, strerror(-failure));
+			 "%s is back, but queue %u needs a new socket, and so CAP_NET_RAW, which "
+			 "this run has given up (--user): it gets nothing from it any more",
+			 node->link.name, queue);
+	else if (failure)
+		weir_log(
+			self, WEIR_WARN,
+			"%s is back, but queue %u cannot be opened again: %s: it gets nothing from "
+			"it any more",
+			node->link.name, queue, strerror(-failure));
 }
 
 void afxdp_watch(struct weir_self *self, int64_t mono_ns)

@@ -4,7 +4,7 @@ import json, os, re, select, subprocess, time
 
 import frames as f
 import weirtest as t
-from frames import node, started
+from frames import assert_idle, node, started
 
 
 def numbered(n):
@@ -16,20 +16,6 @@ def finish(run):
     report = f.finish(run)
     assert time.monotonic() - before < (5 if t.SANITIZED else 1), "the stop took a second"
     return report
-
-
-def processor_seconds(run):
-    """Of the process, all threads: utime and stime in ticks of 10 ms."""
-    with open(f"/proc/{run.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def assert_idle(run, seconds=3):
-    before = processor_seconds(run)
-    time.sleep(seconds)
-    used = processor_seconds(run) - before
-    assert used <= seconds * 0.01 * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
 
 
 def test_idle_is_idle_and_stops_at_once():

@@ -5,7 +5,7 @@ import json, os, re, signal, subprocess, time
 import frames as f
 import weirtest as t
 from afxdp import need_xdp, numbered
-from frames import node, started
+from frames import assert_idle, node, started
 
 
 def start(ns, text, *options, **more):
@@ -98,19 +98,6 @@ def test_foreign_program_is_refused_by_its_id():
 
 # ---- Idle, latency, stop ----
 
-def processor_seconds(run):
-    with open(f"/proc/{run.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def assert_idle(run, seconds=3):
-    before = processor_seconds(run)
-    time.sleep(seconds)
-    used = processor_seconds(run) - before
-    assert used <= seconds * 0.01 * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
-
-
 def test_idle_is_idle_and_stops_at_once():
     need_xdp()
     with t.Namespace() as ns:
@@ -188,6 +175,48 @@ def test_link_removed_and_made_anew():
         with open(ledger) as file:
             text = file.read()
         assert text.count("link-down") == 1 and text.count("link-up") == 1, text
+
+
+def test_on_lost_exit_ends_the_run():
+    need_xdp()
+    with t.Namespace() as ns:
+        for change, said in ((("set", "{}", "down"), "went down"), (("del", "{}"), "was removed")):
+            a, b = ns.veth(queues=2)
+            run = start(ns, f"{b} on-lost=exit")
+            f.send(ns, a, numbered(10))
+            ns.run("ip", "link", *(word.format(b) for word in change))
+            run.wait()
+            assert run.status == 1 and f"{b} {said}, and on-lost=exit ends the run" in run.stderr, run.stderr
+            assert out(run.report) == 10 and run.report["balanced"] is True
+            ns.run("ip", "link", "del", a, check=False)
+
+
+def test_without_privileges_a_new_interface_cannot_be_taken():
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = started(ns, f"tap = afxdp {b}; tap -> null", "--user", "nobody", report=False)
+        ns.run("ip", "link", "del", a)
+        run.wait_for(f"{b} was removed")
+        ns.veth()
+        run.wait_for(f"{b} is back, but queue 0 needs a new socket, and so CAP_NET_RAW")
+        assert_idle(run, 1)
+        run.stop()
+        assert run.status == 0, run.stderr
+
+
+def test_lanes_have_processors_of_their_own():
+    need_xdp()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=2)
+        run = start(ns, f"{b} cpus=auto")
+        allowed = sorted(os.sched_getaffinity(0))
+        for lane in (0, 1):
+            thread = next(number for number in os.listdir(f"/proc/{run.process.pid}/task")
+                          if open(f"/proc/{run.process.pid}/task/{number}/comm").read().strip() == f"tap/{lane}")
+            assert os.sched_getaffinity(int(thread)) == {allowed[lane % len(allowed)]}
+        finish(run)
+        refused(ns, f"{b} cpus=0", "cpus= names 1 processor for 2 lanes; one for each, or cpus=auto, would work")
 
 
 # ---- Refusals, privileges ----
