@@ -7,6 +7,7 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,11 +34,15 @@ static void ask_queues(int fd, const char *name, struct device *device)
 		device->queues_max = device->queues;
 }
 
-static void ask_offloads(int fd, const char *name, struct device *device)
+static void ask_tags(int fd, const char *name, struct device *device)
 {
 	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
 
-	device->strips_tags = ask(fd, name, &flags) && flags.data & ETH_FLAG_RXVLAN;
+	if (ask(fd, name, &driver) && strcmp(driver.driver, "veth") == 0)
+		device->tags = DEVICE_PEER_STRIPS;
+	else if (ask(fd, name, &flags) && flags.data & ETH_FLAG_RXVLAN)
+		device->tags = DEVICE_STRIPS_TAGS;
 }
 
 struct device device_ask(const char *name)
@@ -48,7 +53,7 @@ struct device device_ask(const char *name)
 	if (fd < 0)
 		return device;
 	ask_queues(fd, name, &device);
-	ask_offloads(fd, name, &device);
+	ask_tags(fd, name, &device);
 	close(fd);
 	return device;
 }

@@ -184,13 +184,24 @@ static bool attach_program(struct weir_self *self)
 
 static void warn_of_offloads(struct weir_self *self)
 {
+	const struct afxdp_config *config = self->config;
 	const struct afxdp_node *node = self->node;
+	const char *name = node->link.name;
+	const char *const interfaces[] = {name, NULL};
 
-	if (node->device.strips_tags)
+	if (node->device.tags == DEVICE_STRIPS_TAGS)
 		weir_log(self, WEIR_WARN,
-			 "%s may take VLAN tags off before XDP sees a frame, and they are lost "
-			 "then: 'ethtool -K %s rxvlan off'",
-			 node->link.name, node->link.name);
+			 "VLAN tags are taken off before XDP sees a frame, and are lost: 'ethtool "
+			 "-K %s rxvlan off'",
+			 name);
+	else if (node->device.tags == DEVICE_PEER_STRIPS)
+		weir_log(self, WEIR_INFORM,
+			 "the other end of %s may send VLAN tags beside frames, where XDP does not "
+			 "see them: 'ethtool -K … txvlan off' there keeps them",
+			 name);
+	/* In a driver XDP comes before all else. */
+	if (!node->program.native)
+		weir_nic_warn_offloads(self, interfaces, false, config->promisc);
 }
 
 bool afxdp_open_node(struct weir_self *self)

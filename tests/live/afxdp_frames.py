@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """AF_XDP: the bytes of frames are those of the wire, each frame is there once, from all queues."""
-import os, struct
+import os, struct, subprocess
 
 import frames as f
 import weirtest as t
@@ -46,6 +46,37 @@ def test_tags_are_those_of_the_wire():
         for mode in MODES:
             lanes, _ = capture(ns, f"{b} mode={mode}", lambda: f.send(ns, a, sent))
             assert everything(lanes) == sorted(sent), mode
+
+
+PUSH_TAG = """
+static long (*vlan_push)(void *skb, unsigned short proto, unsigned short tci) = (void *)18;
+__attribute__((section("tc"), used)) int push(void *skb) { vlan_push(skb, 0x0081, 29); return 0; }
+char LICENSE[] __attribute__((section("license"), used)) = "GPL";
+"""
+
+
+def test_tags_beside_the_frame_are_named():
+    """As a VLAN interface sends them: on a veth pair they never come into the frame, unless the sender is told to."""
+    need_xdp()
+    t.need_program("tc", "clang", "ethtool")
+    sent = numbered(10)
+    folder = t.tempdir()
+    with open(f"{folder}/push.c", "w") as file:
+        file.write(PUSH_TAG)
+    subprocess.run(["clang", "-target", "bpf", "-O2", "-c", f"{folder}/push.c", "-o", f"{folder}/push.o"], check=True)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        ns.run("tc", "qdisc", "add", "dev", a, "clsact")
+        ns.run("tc", "filter", "add", "dev", a, "egress", "bpf", "da", "obj", f"{folder}/push.o", "sec", "tc")
+        run = f.started(ns, f"tap = afxdp {b}; tap -> null")
+        assert f"the other end of {b} may send VLAN tags beside frames" in run.stderr and "txvlan off" in run.stderr
+        f.finish(run)
+        lanes, _ = capture(ns, b, lambda: f.send(ns, a, sent))
+        assert f.bytes_of(lanes[0]) == sent, "this kernel shows tags to XDP: the message is wrong"
+        ns.run("ethtool", "-K", a, "txvlan", "off")
+        for mode in MODES:
+            lanes, _ = capture(ns, f"{b} mode={mode}", lambda: f.send(ns, a, sent))
+            assert f.bytes_of(lanes[0]) == [frame[:12] + b"\x81\0\0\x1d" + frame[12:] for frame in sent], mode
 
 
 def test_frames_of_several_chunks_are_whole():
