@@ -6,7 +6,6 @@
 
 #include "../afpacket/processors.h"
 
-#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,21 +128,6 @@ static bool afxdp_open(struct weir_self *self)
 	return processors_find(self, config->cpus) && afxdp_open_node(self);
 }
 
-static const char *afxdp_want(struct weir_self *self, const struct weir_insn *wanted, uint32_t len)
-{
-	struct afxdp_node *node = self->node;
-	int failure = program_set_filter(&node->program, wanted, len);
-
-	if (!failure)
-		return NULL;
-	if (failure == -EOPNOTSUPP)
-		return "it is too long for an XDP program, or has a loop";
-	snprintf(node->refusal, sizeof(node->refusal),
-		 "the kernel does not take a program of %u instructions: %s", len,
-		 strerror(-failure));
-	return node->refusal;
-}
-
 static bool afxdp_start(struct weir_self *self)
 {
 	const struct afxdp_config *config = self->config;
@@ -221,6 +205,8 @@ static const struct weir_option options[] = {
 	{"on-lost", WEIR_CHOICE, AT(on_lost), "wait", "wait|exit",
 	 "When the interface goes down or away while the run goes on: wait for it to come back, or "
 	 "end the run with status 1."},
+	{"pushdown", WEIR_BOOL, AT(pushdown), "yes", NULL,
+	 "Filters behind this source also go into the XDP program, see weir plan."},
 	{0},
 };
 
@@ -241,13 +227,13 @@ static const struct weir_counter counters[] = {
 			      "(rx_fill_ring_empty_descs)"},
 	[AFXDP_INVALID_DESCS] = {"invalid-descs", WEIR_INFO,
 				 "chunks that the kernel did not take back (rx_invalid_descs)"},
-	[AFXDP_PASSED] = {"passed", WEIR_INFO,
+	[AFXDP_PASSED] = {"passed", WEIR_INFO | WEIR_IS_KEPT_OUT,
 			  "packets that nobody wants, passed to the host's stack"},
 	[AFXDP_PASSED_UNSERVED] = {"passed-unserved", WEIR_INFO,
 				   "packets passed to the host's stack since their queue had no "
 				   "socket: left out by queues=, or before the start, or after the "
 				   "stop"},
-	[AFXDP_PROGRAM_DROPPED] = {"program-dropped", WEIR_INFO,
+	[AFXDP_PROGRAM_DROPPED] = {"program-dropped", WEIR_INFO | WEIR_IS_KEPT_OUT,
 				   "packets that nobody wants, dropped by rest=drop"},
 	[AFXDP_JOINED] = {"joined", WEIR_INFO, "packets that were in several chunks"},
 	WEIR_NIC_ROWS,
@@ -284,6 +270,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.close = afxdp_close,
 	.processor = afxdp_processor,
 	.describe = afxdp_describe,
+	.pushed = afxdp_pushed,
 	.needs = "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_IPC_LOCK",
 	.memory = "umem",
 };

@@ -37,6 +37,7 @@ struct afxdp_config {
 	uint32_t on_lost;    /* enum afxdp_on_lost */
 	const char *const *cpus;
 	bool promisc;
+	bool pushdown;
 };
 
 /* In the order of the table of counters. */
@@ -78,7 +79,7 @@ struct afxdp_node {
 	int fd; /* a packet socket: promiscuity ends with it, and it can be asked about links */
 	struct afxdp_lane **lanes; /* those that were opened */
 	struct weir_nics *nics;
-	char refusal[160];
+	char push_words[160];
 	enum link_state state; /* that was said last */
 	int refused;           /* index of an interface that the program cannot be attached to */
 	int attached;          /* atomic: index of the one that it is on */
@@ -96,6 +97,11 @@ int afxdp_add_promiscuity(int fd, int index);
 int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node);
 int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *node,
 		    struct ring *ring, uint32_t queue);
+
+/* ---- pushdown.c: callbacks of the main thread ---- */
+
+const char *afxdp_want(struct weir_self *self, const struct weir_insn *wanted, uint32_t len);
+const char *afxdp_pushed(struct weir_self *self);
 
 /* ---- watch.c: a link that goes and comes back; the lane's thread ---- */
 

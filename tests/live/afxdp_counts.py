@@ -49,6 +49,7 @@ def test_the_stack_gets_what_nobody_wants():
                 report, passed = finish(run), finish(host)
                 kept_out = "passed" if rest == "pass" else "program-dropped"
                 assert (counter(report, "redirected"), counter(report, kept_out)) == (10, 990), (mode, rest)
+                assert node(report)["kept_out"] == 990
                 assert sum_of(report, "redirected", "passed", "passed-unserved", "program-dropped") == 1000
                 assert out(passed) == (990 if rest == "pass" else 0), (mode, rest)
 
@@ -96,6 +97,16 @@ def test_filters_mean_live_what_they_mean_on_a_file():
 def matching(path, text):
     subprocess.run(["tcpdump", "-r", path, "-w", path + ".expected", "--nano", text], check=True, stderr=subprocess.DEVNULL)
     return f.bytes_of(f.read_pcap(path + ".expected"))
+
+
+def test_the_plan_says_what_goes_into_the_program():
+    need_xdp()
+    for tap, stages, expect in (("lo", '-> bpf "udp"', r"bpf:1; \d+ instructions, which are \d+ in the XDP program"),
+                                ("lo pushdown=no", '-> bpf "udp"', "nothing, since pushdown=no"),
+                                ("lo", "", "nothing, since null:1 wants every packet whole")):
+        done = subprocess.run([t.WEIR, "plan", "-e", f"tap = afxdp {tap}; tap {stages} -> null"], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        assert re.search(f"into the kernel, by tap: {expect}", done.stdout), done.stdout
 
 
 def test_stopped_for_a_while_it_loses_by_name():
