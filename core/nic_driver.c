@@ -19,14 +19,14 @@ static bool has_any(const char *name, const char *const *words)
 
 enum nic_group nic_group_of(const char *name)
 {
-	/* Not received, not lost (what a full ring has stopped for may still come), not packets, or
-	 * meant by somebody's XDP program or filter. */
-	static const char *const others[] = {"tx",     "no_buffer_count",
-					     "bytes",  "octets",
-					     "pause",  "xdp",
-					     "filter", "fdir",
-					     "fcoe",   "ptp",
-					     "cache",  "tls",
+	/* Not received; not lost, since what a full ring has stopped for may still come; no
+	 * packets; meant, by somebody's XDP program or filter. */
+	static const char *const others[] = {"tx",    "no_buffer_count",
+					     "bytes", "octets",
+					     "pause", "cache",
+					     "fcoe",  "ptp",
+					     "tls",   "xdp",
+					     "steer", "filter",
 					     NULL};
 	static const char *const missed[] = {"missed", "no_buf",  "nobuf",  "out_of_buf",
 					     "no_dma", "no_desc", "nodesc", NULL};

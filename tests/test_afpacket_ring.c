@@ -146,6 +146,61 @@ Test(ring, flags_and_lengths)
 	cr_expect_eq(walked.tags, 1);
 }
 
+Test(ring, clock_of_each_packet)
+{
+	struct ring ring = new_ring();
+	struct weir_packet packets[8] = {0};
+
+	fill_block(0, 1, 2, 0);
+	frame_header(0, 0)->tp_status = TP_STATUS_TS_RAW_HARDWARE;
+	frame_header(0, 1)->tp_status = TP_STATUS_TS_SOFTWARE;
+	close_block(0, 0);
+	cr_assert(ring_advance(&ring));
+	cr_assert_eq(walk(&ring, packets, 8), 2);
+	cr_expect(packets[0].flags & WEIR_F_HW_TIME);
+	cr_expect_not(packets[1].flags & WEIR_F_HW_TIME);
+}
+
+/* The stamps here are of 1970, by half a century behind. */
+Test(ring, bound_by_a_foreign_clock)
+{
+	struct ring ring = new_ring();
+	struct weir_packet packets[8];
+	struct timespec now;
+
+	ring.foreign_clock = true;
+	ring.behind_ns = INT64_MIN;
+	cr_expect_eq(ring_bound_ns(&ring, 5000000000), INT64_MIN, "no packet has come yet");
+	fill_block(0, 1, 2, 100);
+	block_header(0)->ts_last_pkt.ts_sec = 1;
+	block_header(0)->ts_last_pkt.ts_nsec = 101;
+	close_block(0, 0);
+	cr_assert(ring_advance(&ring));
+	cr_expect_eq(walk(&ring, packets, 8), 2);
+	cr_expect_not(ring_advance(&ring));
+	clock_gettime(CLOCK_REALTIME, &now);
+	int64_t bound = ring_bound_ns(&ring, now.tv_sec * NS_PER_S + now.tv_nsec);
+	cr_expect_gt(bound, 1000000101 - IN_FLIGHT_NS - 1);
+	cr_expect_lt(bound, 61000000000, "%lld", (long long)bound);
+}
+
+Test(ring, is_empty_once_the_open_block_is)
+{
+	struct ring ring = new_ring();
+	struct weir_packet packets[8];
+
+	cr_expect(ring_is_empty(&ring));
+	fill_block(0, 1, 1, 0);
+	cr_expect_not(ring_is_empty(&ring), "in the open block");
+	close_block(0, 0);
+	cr_expect_not(ring_is_empty(&ring), "in a closed one");
+	cr_assert(ring_advance(&ring));
+	cr_expect_eq(walk(&ring, packets, 8), 1);
+	cr_expect_not(ring_is_empty(&ring), "still lent");
+	cr_expect_not(ring_advance(&ring));
+	cr_expect(ring_is_empty(&ring));
+}
+
 Test(ring, drain_takes_closed_blocks_then_the_open_one)
 {
 	struct ring ring = new_ring();

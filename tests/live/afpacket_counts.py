@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """AF_PACKET: what was sent is what was read, what was written, and what the kernel says it dropped."""
-import os, re, signal, subprocess, time
+import os, signal, subprocess, time
 
 import frames as f
+import peers
 import weirtest as t
 from frames import finish, node, started
 
@@ -130,16 +131,6 @@ def test_two_runs_with_groups_in_one_namespace():
         assert [out(finish(run)) for run in runs] == [1000, 1000, 1000, 1000, 2000]
 
 
-def replay(ns, interface, trace, loops):
-    done = ns.run("tcpreplay", "-q", "-i", interface, "--preload-pcap", "--topspeed", f"--loop={loops}", trace)
-    return int(re.search(r"Actual: (\d+) packets", done.stdout).group(1))
-
-
-def count(path):
-    done = subprocess.run(["tcpdump", "-r", path, "--count"], capture_output=True, text=True)
-    return int(re.search(r"(\d+) packet", done.stdout).group(1))
-
-
 def mixed(n):
     sizes = [64] * 7 + [594] * 4 + [1514]
     return [frame.ljust(sizes[i % 12], b"x") for i, frame in enumerate(numbered(n))]
@@ -158,11 +149,11 @@ def test_highest_rate_of_one_tcpreplay():
                      "tap = afpacket {} lanes=2 fanout=hash; tap -> queue 256MiB lanes=1 -> disk; disk = pcap {}"):
             path = os.path.join(t.tempdir(), "out.pcap")
             run = started(ns, text.format(b, path))
-            sent = replay(ns, a, trace, 20)
+            sent = peers.replay(ns, a, trace, 20)
             report = finish(run)
             written = node(report, "disk")["outputs"]["written"]["packets"]
             assert sent == 480000
-            assert (out(report), written, count(path)) == (sent, sent, sent), report
+            assert (out(report), written, peers.packets_in(path)) == (sent, sent, sent), report
             assert report["lost"] == 0
             stamps = [record[0] for record in f.read_pcap(path)]
             worst = max(earlier - later for earlier, later in zip(stamps, stamps[1:]))

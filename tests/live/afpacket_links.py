@@ -59,7 +59,7 @@ def test_link_down_and_up():
             f.send(ns, a, sent[:10])
             ns.run("ip", "link", "set", b, "down")
             run.wait_for(f"{b} went down")
-            assert_idle(run, 1)
+            assert_idle(run, 5 if lanes == 1 else 1)
             ns.run("ip", "link", "set", b, "up")
             run.wait_for(f"{b} is up again")
             f.send(ns, a, sent[10:])
@@ -181,8 +181,27 @@ def test_refusals_say_what_would_work():
         refused(ns, f"tap = afpacket {b} lanes=4 ring=2MiB; tap {sink}", "ring=2048KiB .*ring=8192KiB would work")
         refused(ns, f"tap = afpacket {b},{b}; tap {sink}", f"{b} is given twice")
         refused(ns, f"tap = afpacket averyveryverylongname; tap {sink}", "averyveryverylongname.* too long")
+        refused(ns, f"tap = afpacket {b} cpus=1023; tap {sink}", "processor 1023 is not there.*cpus=auto would work")
+        refused(ns, f"tap = afpacket {b} lanes=2 cpus=0; tap {sink}", "cpus= names 1 processor for lanes=2")
+        refused(ns, f"tap = afpacket {b} cpus=first; tap {sink}", "'first' is no number of a processor")
+        refused(ns, f"tap = afpacket {b},lo timestamps=hardware; tap {sink}", "timestamps=hardware takes one interface")
         # All at once, each at its place.
         refused(ns, f"tap = afpacket nosuch0,gone0; tap {sink}", "nosuch0", "gone0 is down")
+
+
+def test_options_that_need_more_say_so():
+    t.need_root()
+    t.need_program("setpriv")
+    sink = "-> null"
+    raw, both = ([word.format(caps) for word in CAPABILITIES] for caps in ("-all,+net_raw", "-all,+net_raw,+net_admin"))
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        refused(ns, f"tap = afpacket {b} busy-poll=50us; tap {sink}", "busy-poll= needs the capability CAP_NET_ADMIN", prefix=raw)
+        refused(ns, f"tap = afpacket {b} timestamps=hardware; tap {sink}", f"{b} has no clock.*timestamps=software would work",
+                prefix=both)
+        run = started(ns, f"tap = afpacket {b} busy-poll=50us; tap {sink}", prefix=both)
+        f.send(ns, a, numbered(10))
+        assert node(finish(run))["outputs"]["out"]["packets"] == 10
 
 
 CAPABILITIES = ["setpriv", "--bounding-set={0}", "--inh-caps={0}", "--"]
@@ -208,6 +227,57 @@ def test_without_net_raw_the_message_names_it():
     with t.Namespace() as ns:
         _, b = ns.veth()
         refused(ns, f"tap = afpacket {b}; tap -> pcap {t.tempdir()}/out.pcap", "tap: .*CAP_NET_RAW", prefix=prefix)
+
+
+def test_lanes_run_on_their_processors():
+    t.need_root()
+    allowed = sorted(os.sched_getaffinity(0))
+    last = allowed[-1]
+    with t.Namespace() as ns:
+        _, b = ns.veth()
+        for cpus, expect in (f"{last},{allowed[0]}", [last, allowed[0]]), ("auto", [allowed[0], allowed[1 % len(allowed)]]):
+            run = started(ns, f"tap = afpacket {b} lanes=2 cpus={cpus}; tap -> null")
+            found = {}
+            for task in os.listdir(f"/proc/{run.process.pid}/task"):
+                with open(f"/proc/{run.process.pid}/task/{task}/comm") as file:
+                    found[file.read().strip()] = os.sched_getaffinity(int(task))
+            finish(run)
+            assert [found["tap/0"], found["tap/1"]] == [{n} for n in expect], (cpus, found)
+            plan = ns.run(t.WEIR, "plan", "-e", f"tap = afpacket {b} lanes=2 cpus={cpus}; tap -> null").stdout
+            assert f"lanes on processors {expect[0]}, {expect[1]}\n" in plan, plan
+
+
+def test_plan_shows_queues():
+    t.need_root()
+    with t.Namespace() as ns:
+        _, b = ns.veth(queues=4)
+        plan = ns.run("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--", t.WEIR, "plan", "-e",
+                      f"afpacket {b},lo,nosuch0 -> null").stdout
+        assert f"\n  {b}: 4 receive queues; the driver does not tell" in plan, plan
+        assert "\n  lo: 1 receive queue\n  nosuch0: no such interface here\n" in plan, plan
+
+
+def test_offloads_are_named_with_the_command_against_them():
+    t.need_root()
+    t.need_program("ethtool")
+    with t.Namespace() as ns:
+        _, b = ns.veth()
+
+        def command(options=""):
+            run = started(ns, f"tap = afpacket {b} {options}; tap -> null")
+            finish(run)
+            assert run.stderr.count("offloads") == run.stderr.count("ethtool -K") <= 1, run.stderr
+            found = re.search(r"'(ethtool -K [^']*)'", run.stderr)
+            return found and found.group(1)
+        ns.run("ethtool", "-K", b, "gro", "on", "tso", "on")
+        assert command("direction=in") == f"ethtool -K {b} gro off"
+        said = command()
+        assert said.startswith(f"ethtool -K {b} gro off tso off"), said
+        ns.run(*said.split())
+        assert command() is None
+        run = started(ns, "afpacket lo -> null")
+        finish(run)
+        assert "offloads" not in run.stderr
 
 
 def test_promiscuity_ends_with_the_process():
