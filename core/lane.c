@@ -229,6 +229,12 @@ static void witness(struct weir_lane *lane)
 			 __ATOMIC_RELAXED);
 }
 
+void weir_lane_witness(struct weir_lane *lane, const struct weir_instance *source)
+{
+	if (lane->head->seat.instance == source && source->node->plugin->witness)
+		source->node->plugin->witness(&lane->head->seat.self);
+}
+
 /* ---- The loop ---- */
 
 static int poll_head(struct weir_lane *lane, int timeout_ms)

@@ -63,6 +63,8 @@ bool weir_lane_sleep(struct weir_lane *lane, int timeout_ms);
  * and nothing has moved for a second.
  */
 bool weir_lane_wait(struct weir_lane *lane, int timeout_ms);
+/* Has the source take new counts, if it is the head of this lane. */
+void weir_lane_witness(struct weir_lane *lane, const struct weir_instance *source);
 struct weir_arena *weir_lane_arena(struct weir_lane *lane);
 uint32_t weir_lane_flow(struct weir_lane *lane, struct weir_packet *packet);
 

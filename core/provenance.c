@@ -4,7 +4,7 @@
  * The third part of weir/plugin.h that core implements.  Figures are those of the ledger, since
  * they are read from the same rows.
  */
-#include "instance.h"
+#include "lane.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,12 +139,16 @@ void weir_interface_counted(struct weir_self *self, uint16_t iface, struct weir_
 {
 	const struct weir_context *context = context_of(self);
 	const struct weir_node *source = weir_interfaces_node(context->interfaces, iface);
+	struct weir_lane *lane = weir_seat_of(self)->lane;
 	const struct weir_instance *instance;
 
 	*ret = (struct weir_counted){UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	if (!source || has_several(context->interfaces, source))
 		return;
 	instance = context->instances[source->index];
+	/* The last look may be a second old; other lanes look for themselves. */
+	if (lane && !weir_lane_ended(lane))
+		weir_lane_witness(lane, instance);
 	for (unsigned i = 0; i <= instance->n_lanes; i++)
 		add_row(ret, source, &instance->rows[i]);
 }

@@ -126,7 +126,7 @@ struct commands *commands_new(struct weir_self *self)
 	if (!split(commands))
 		weir_error(self, NULL, "out of memory");
 	else if (!is_program(commands->words[0]))
-		weir_error(self, "on-close", "there is no program '%s' that may be run",
+		weir_error(self, "on-close", "on-close: there is no program '%s' that may be run",
 			   commands->words[0]);
 	else
 		return commands;
@@ -157,13 +157,16 @@ void commands_free(struct commands *commands)
 
 /* ---- Jobs ---- */
 
+static void note_failed(struct commands *commands, const char *path, const char *how)
+{
+	weir_count(commands->self, COMMANDS_FAILED, 1);
+	weir_event(commands->self, "command-failed", "%s %s %s", commands->words[0], path, how);
+}
+
 static void tell_failed(struct commands *commands, const char *path, const char *how)
 {
-	const char *program = commands->words[0];
-
-	weir_count(commands->self, COMMANDS_FAILED, 1);
-	weir_log(commands->self, WEIR_WARN, "on-close: %s %s %s", program, path, how);
-	weir_event(commands->self, "command-failed", "%s %s %s", program, path, how);
+	note_failed(commands, path, how);
+	weir_log(commands->self, WEIR_WARN, "on-close: %s %s %s", commands->words[0], path, how);
 }
 
 /* false: it could not be started. */
@@ -266,6 +269,21 @@ bool commands_pending(const struct commands *commands)
 	return commands->running || commands->waiting;
 }
 
+static void give_up(struct commands *commands)
+{
+	unsigned n_waiting = 0;
+
+	for (const struct job *job = commands->running; job; job = job->next)
+		tell_failed(commands, job->path, "still runs, and is left alone");
+	for (const struct job *job = commands->waiting; job; job = job->next, n_waiting++)
+		note_failed(commands, job->path, "was not run: those before it did not end");
+	if (n_waiting > 0)
+		weir_log(commands->self, WEIR_WARN,
+			 "on-close: not run for the last %u files, since commands before did not "
+			 "end",
+			 n_waiting);
+}
+
 void commands_finish(struct commands *commands)
 {
 	const struct timespec while_they_run = {.tv_nsec = POLL_NS};
@@ -277,8 +295,5 @@ void commands_finish(struct commands *commands)
 		nanosleep(&while_they_run, NULL);
 		commands_work(commands);
 	}
-	for (const struct job *job = commands->running; job; job = job->next)
-		tell_failed(commands, job->path, "still runs, and is left alone");
-	for (const struct job *job = commands->waiting; job; job = job->next)
-		tell_failed(commands, job->path, "was not run: those before it did not end");
+	give_up(commands);
 }

@@ -48,6 +48,19 @@ static bool has_stopped(const struct lane *lane)
 
 /* ---- Where a file ends ---- */
 
+/* The earliest request holds, and is forgotten once it has been met: so all are made each time. */
+static void ask_to_wake(struct lane *lane)
+{
+	if (lane->stop_at_ns != INT64_MAX && !has_stopped(lane))
+		weir_wake_at(lane->self, lane->stop_at_ns);
+	if (!lane->file)
+		return;
+	if (lane->rotate_at_ns != INT64_MAX)
+		weir_wake_at(lane->self, lane->rotate_at_ns);
+	if (is_pcapng(lane))
+		weir_wake_at(lane->self, lane->statistics_at_ns);
+}
+
 static void set_limits(struct lane *lane, int64_t ts_ns)
 {
 	const struct config *config = lane->config;
@@ -63,6 +76,7 @@ static void set_limits(struct lane *lane, int64_t ts_ns)
 	}
 	lane->look_at_ns = lane->rotate_at_ns < lane->stop_at_ns ? lane->rotate_at_ns
 								 : lane->stop_at_ns;
+	ask_to_wake(lane);
 }
 
 /* Up to which length the next record needs no decision. */
@@ -111,7 +125,6 @@ static void begin_stop_time(struct lane *lane, int64_t stream_ns)
 	lane->stop_at_ns = __atomic_load_n(first_ns, __ATOMIC_RELAXED) + lane->config->stop_ns;
 	if (lane->stop_at_ns < lane->look_at_ns)
 		lane->look_at_ns = lane->stop_at_ns;
-	weir_wake_at(lane->self, lane->stop_at_ns);
 }
 
 /* Whether the limits of the node leave room for a packet; takes it if so. */
@@ -326,6 +339,7 @@ void lane_tick(struct lane *lane, const struct weir_now *now, unsigned why)
 	else if ((why & WEIR_TICK_END) && lane->block)
 		stream_flush(lane);
 	flush_old(lane, now->mono_ns);
+	ask_to_wake(lane);
 }
 
 void lane_end(struct lane *lane)

@@ -196,7 +196,7 @@ bool refuse_folder(struct weir_self *self, const char *folder, const struct acce
 			   config->owner   ? "owner"
 			   : config->group ? "group"
 					   : "mode",
-			   "files in %s cannot be given away: %s", folder, strerror(errno));
+			   "owner, group or mode cannot be set in %s: %s", folder, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return ok;

@@ -131,3 +131,45 @@ def refused(text, *words, prefix=(), report=True):
     assert run.status in (1, 2), f"exit status {run.status}: {run.stderr}"
     for word in words:
         assert word in run.stderr, f"no {word!r} in {run.stderr}"
+
+
+# ---- pcapng, read here ----
+
+SHB, IDB, ISB, EPB, DSB = 0x0a0d0d0a, 1, 5, 6, 10
+
+
+def blocks_of(path):
+    """The blocks of a file of one section as (type, body)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, blocks = 0, []
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        assert size >= 12 and size % 4 == 0 and data[at + size - 4:at + size] == data[at + 4:at + 8], f"{path}: at {at}"
+        blocks.append((kind, data[at + 8:at + size - 4]))
+        at += size
+    return blocks
+
+
+def options_of(body, fixed):
+    """The options behind the fixed part of a block: code to value."""
+    options, at = {}, fixed
+    while at < len(body):
+        code, size = struct.unpack_from("<HH", body, at)
+        if code:
+            options[code] = body[at + 4:at + 4 + size]
+        at += 4 + (size + 3) // 4 * 4
+    return options
+
+
+def statistics_of(path):
+    """Of each interface statistics block: the interface, and received, missed, accepted, dropped, delivered."""
+    names = {4: "received", 5: "missed", 6: "accepted", 7: "dropped", 8: "delivered"}
+    return [(struct.unpack_from("<I", body)[0],
+             {names[code]: struct.unpack("<Q", value)[0] for code, value in options_of(body, 12).items() if code in names})
+            for kind, body in blocks_of(path) if kind == ISB]
+
+
+def captured(body):
+    """The bytes of an enhanced packet block's packet."""
+    return body[20:20 + struct.unpack_from("<I", body, 12)[0]]
