@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Files of a live capture: rotation on the clock, and what an idle capture costs."""
-import os, time
+"""Files of a live capture: rotation and stopping on the clock, what an idle capture costs, what only a capture knows."""
+import os, struct, subprocess, time
 from weirtest import SANITIZED, Namespace, Run, main, need_program, need_root, tempdir, wait_until
+from capfiles import EPB, blocks_of, captured, options_of, statistics_of
 
 
 def visible(folder):
@@ -65,6 +66,97 @@ def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_empty_intervals_leave_files_if_told_to():
+    need_root()
+    folder = tempdir()
+    with Namespace() as ns:
+        _, b = ns.veth()
+        run = Run("-e", f"disk = pcap {folder}/%s.pcapng rotate-time=1s empty=always; afpacket {b} -> disk", netns=ns)
+        run.wait_for("running")
+        wait_until(lambda: len([n for n in visible(folder) if n.endswith(".pcapng")]) >= 3, 20, "empty files")
+        run.stop()
+    assert run.status == 0 and run.report["balanced"], run.stderr
+    times = [int(n.split(".")[0]) for n in visible(folder)]
+    assert times == list(range(times[0], times[0] + len(times))), times
+
+
+def test_stop_time_without_traffic():
+    need_root()
+    folder = tempdir()
+    with Namespace() as ns:
+        _, b = ns.veth()
+        started = time.monotonic()
+        run = Run("-e", f"afpacket {b} -> pcap {folder}/x.pcapng stop-time=1s", netns=ns).wait(60)
+    assert run.status == 0 and 0.9 < time.monotonic() - started < 20, run.stderr
+    assert visible(folder) == ["x.pcapng"]
+
+
+def test_direction_and_figures_of_a_live_capture():
+    need_root()
+    folder = tempdir()
+    with Namespace() as ns:
+        a, b = ns.veth()
+        run = Run("-e", f"in = afpacket {b}; disk = pcap {folder}/x.pcapng; in -> disk", netns=ns)
+        run.wait_for("running")
+        send_one(ns, a)
+        send_one(ns, b)
+        run.stop()
+    packets = [body for kind, body in blocks_of(f"{folder}/x.pcapng") if kind == EPB]
+    flags = [options_of(body, 20 + (len(captured(body)) + 3) // 4 * 4)[2] for body in packets]
+    assert [struct.unpack("<I", value)[0] & 3 for value in flags] == [1, 2], flags  # in, out
+    source, disk = run.report["nodes"]
+    (interface, figures), = statistics_of(f"{folder}/x.pcapng")
+    wanted = {"received": source["counters"]["kernel-packets"], "dropped": source["counters"]["kernel-drops"],
+              "accepted": disk["in"]["packets"], "delivered": disk["outputs"]["written"]["packets"]}
+    assert interface == 0 and wanted["accepted"] == 2 and {k: figures[k] for k in wanted} == wanted, figures
+    assert figures.get("missed") == run.report.get("nic"), figures
+
+
+TLS = """
+import socket, ssl, sys, threading
+cert, keys = sys.argv[1:]
+server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+server.load_cert_chain(cert)
+client = ssl.create_default_context(cafile=cert)
+client.check_hostname, client.keylog_filename = False, keys
+listener = socket.create_server(("127.0.0.1", 4433))
+
+def serve():
+    with server.wrap_socket(listener.accept()[0], server_side=True) as connection:
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nsecret")
+
+thread = threading.Thread(target=serve)
+thread.start()
+with client.wrap_socket(socket.create_connection(("127.0.0.1", 4433))) as connection:
+    connection.sendall(b"GET /hidden HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    assert b"secret" in connection.recv(1000)
+thread.join()
+"""
+
+
+def test_analyzers_can_read_tls():
+    need_root()
+    need_program("openssl", "tshark")
+    folder = tempdir()
+    cert, keys, path = f"{folder}/cert.pem", f"{folder}/keys", f"{folder}/x.pcapng"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-days", "2",
+                    "-keyout", cert + ".key", "-out", cert], check=True, stderr=subprocess.DEVNULL)
+    with open(cert, "a") as both, open(cert + ".key") as key:
+        both.write(key.read())
+    with Namespace() as ns:
+        run = Run("-e", f"disk = pcap {path} tls-keys={keys}; afpacket lo -> disk", netns=ns)
+        run.wait_for("running")
+        ns.run("/usr/bin/python3", "-c", TLS, cert, keys)
+        wait_until(lambda: os.path.exists(f"{path}.part") and b"HANDSHAKE_TRAFFIC" in open(f"{path}.part", "rb").read(), 20,
+                   "the keys in the file")
+        run.stop()
+    assert run.status == 0 and run.report["balanced"] and run.report["lost"] == 0, run.stderr
+    done = subprocess.run(["tshark", "-r", path, "-d", "tcp.port==4433,tls", "-Y", "http", "-T", "fields", "-e", "http.request.uri",
+                           "-e", "http.response.code"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.stdout.split() == ["/hidden", "200"], done.stdout + done.stderr
 
 
 main()

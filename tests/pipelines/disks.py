@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """The pcap sink on disks that are full, slow, or taken away, and what a kill leaves behind."""
-import contextlib, os, random, struct, subprocess, time
+import contextlib, errno, glob, os, random, shutil, signal, struct, subprocess, time
 from weirtest import SANITIZED, Run, Skip, main, tempdir, wait_until, weir
-from capfiles import (MiB, PLUGINS, Feed, counter, header, numbers_of, outcomes, packets_of, parse, record, small_ext4,
-                      tcpdump_count, tmpfs, visible)
+from capfiles import (EPB, MiB, PLUGINS, Feed, blocks_of, captured, counter, header, numbers_of, outcomes, packets_of,
+                      parse, record, small_ext4, tcpdump_count, tmpfs, visible)
 
 
 # ---- Disks that are full ----
@@ -110,6 +110,136 @@ def test_an_ext4_that_has_become_read_only():
         assert len(packets) >= parts["written"] >= 10000
 
 
+def resumes(feed, number, written, seconds=5):
+    """Sends packets until written() says that they are on disk again; returns the next number."""
+    since = time.monotonic()
+    while not written():
+        feed.write(b"".join(record(number + i, 1000) for i in range(10)))
+        number += 10
+        time.sleep(0.1)
+        assert time.monotonic() - since < seconds, f"writing did not resume: {feed.run.stderr}"
+    return number
+
+
+def check_parts(run, number, *losses):
+    """All packets went to the other sink, and to `disk` or one of those losses."""
+    parts = outcomes(run)
+    assert set(parts) <= {"written", *losses} and sum(parts.values()) == number, (parts, number)
+    assert outcomes(run, "null:1") == {"discarded": number} and run.report["balanced"]
+    return parts["written"]
+
+
+def test_a_folder_that_is_removed_and_comes_back():
+    top = tempdir()
+    folder = f"{top}/captures"
+    os.mkdir(folder)
+    feed = Feed(f"disk = pcap {folder}/x.pcapng; in -> disk; in -> null", "--ledger", f"{top}/ledger")
+    feed.write(header() + b"".join(record(i, 1000) for i in range(20)))
+    wait_until(lambda: os.path.exists(f"{folder}/x.pcapng.part") and os.path.getsize(f"{folder}/x.pcapng.part") > 20000, 20,
+               "the first packets")
+    shutil.rmtree(folder)
+    number = resumes(feed, 20, lambda: "No such file" in feed.run.stderr)
+    os.mkdir(folder)
+    number = resumes(feed, number, lambda: os.path.exists(f"{folder}/x.pcapng.part"))
+    run = feed.end()
+    written = check_parts(run, number, "write-error")
+    assert counter(run, "vanished") == 20 and run.report["lost"] == 20 + outcomes(run)["write-error"]
+    assert tcpdump_count(f"{folder}/x.pcapng") == written - 20 > 0
+    with open(f"{top}/ledger") as file:
+        assert "file-vanished" in file.read()
+
+
+def test_a_file_that_is_removed_while_it_is_written():
+    folder = tempdir()
+    feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null")
+    feed.write(header() + b"".join(record(i, 1000) for i in range(30)))
+    part = f"{folder}/x.pcap.part"
+    wait_until(lambda: os.path.exists(part) and len(parse(open(part, "rb").read())[0]) == 30, 20, "the first packets")
+    os.unlink(part)
+    number = resumes(feed, 30, lambda: os.path.exists(part))
+    run = feed.end()
+    assert check_parts(run, number) == number and counter(run, "vanished") == run.report["lost"] == 30
+    assert numbers_of(f"{folder}/x.pcap") == list(range(30, number))
+
+
+def test_a_tmpfs_that_is_read_only_for_a_while():
+    with tmpfs("32m") as folder:
+        feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null")
+        feed.write(header() + record(0, 1000))
+        wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part"), 20, "the first file")
+        feed.run.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: os.path.exists(f"{folder}/x.pcap"), 20, "its end")
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        number = resumes(feed, 1, lambda: "Read-only file system" in feed.run.stderr)
+        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+        number = resumes(feed, number, lambda: os.path.exists(f"{folder}/x-1.pcap.part"))
+        run = feed.end()
+        written = check_parts(run, number, "write-error")
+        assert numbers_of(f"{folder}/x.pcap", f"{folder}/x-1.pcap")[0] == 0
+        assert len(numbers_of(f"{folder}/x.pcap", f"{folder}/x-1.pcap")) == written < number
+
+
+FAILING_WRITES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+ssize_t pwrite64(int fd, const void *bytes, size_t len, off_t at)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+
+	if (access(getenv("FAIL_WHILE"), F_OK) == 0) {
+		errno = atoi(getenv("FAIL_WITH"));
+		return -1;
+	}
+	if (!real)
+		real = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite64");
+	return real(fd, bytes, len, at);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
+{
+	return pwrite64(fd, bytes, len, at);
+}
+"""
+
+
+def check_failing_writes(error, outcome, *words):
+    """Faults that few file systems can be brought to: the calls of a library that is loaded before."""
+    if SANITIZED:
+        raise Skip("a sanitizer's library must be loaded first")
+    folder, tools = tempdir(), tempdir()
+    with open(f"{tools}/fail.c", "w") as file:
+        file.write(FAILING_WRITES)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{tools}/fail.so", f"{tools}/fail.c", "-ldl"], check=True)
+    failing = f"{tools}/failing"
+    feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null",
+                env={"LD_PRELOAD": f"{tools}/fail.so", "FAIL_WHILE": failing, "FAIL_WITH": str(error)})
+    part = f"{folder}/x.pcap.part"
+    feed.write(header() + b"".join(record(i, 1000) for i in range(10000)))
+    wait_until(lambda: os.path.exists(part) and len(parse(open(part, "rb").read())[0]) == 10000, 20, "the first packets")
+    with open(failing, "w"):
+        pass
+    number = resumes(feed, 10000, lambda: any(word in feed.run.stderr for word in words))
+    before = os.path.getsize(part)
+    os.unlink(failing)
+    number = resumes(feed, number, lambda: os.path.getsize(part) > before)
+    run = feed.end()
+    written = check_parts(run, number, outcome)
+    assert 10000 < len(numbers_of(f"{folder}/x.pcap")) == written < number
+
+
+def test_an_error_of_the_device():
+    check_failing_writes(errno.EIO, "write-error", "Input/output error")
+
+
+def test_a_quota():
+    check_failing_writes(errno.EDQUOT, "disk-full", "the disk is full")
+
+
 # ---- Kills and readers ----
 
 def look(path, seen):
@@ -124,17 +254,21 @@ def look(path, seen):
     seen.append(len(numbers))
 
 
-def slow_capture(folder):
-    """400,000 packets at a pace that mixes whole blocks with parts that are flushed."""
-    path = f"{folder}/in.pcap"
+def input_file(folder):
+    path = f"{folder}/in"
     with open(path, "wb") as file:
         file.write(header() + b"".join(record(i, 1000) for i in range(100_000)))
-    return Run("-e", f"pcap-replay {path} pace=150Mbps -> pcap {folder}/x.pcap", report=False)
+    return path
+
+
+def slow_capture(source, path):
+    """At a pace that mixes whole blocks with parts that are flushed."""
+    return Run("-e", f"pcap-replay {source} pace=150Mbps -> pcap {path}", report=False)
 
 
 def test_readers_never_see_zeros():
     folder = tempdir()
-    run, seen = slow_capture(folder), []
+    run, seen = slow_capture(input_file(folder), f"{folder}/x.pcap"), []
     wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part"), 10, "the file")
     while run.process.poll() is None and os.path.exists(f"{folder}/x.pcap.part"):
         with contextlib.suppress(FileNotFoundError):
@@ -145,16 +279,27 @@ def test_readers_never_see_zeros():
 
 
 def test_killed_at_any_moment():
+    """Fifty times: what is there is whole, and each run makes a file of what the last one has left."""
     rng = random.Random(3)
-    sizes = []
-    for _ in range(10):
-        folder = tempdir()
-        run = slow_capture(folder)
-        wait_until(lambda: os.path.exists(f"{folder}/x.pcap.part"), 10, "the file")
-        time.sleep(rng.uniform(0, 1.5))
+    folder, source, sizes = tempdir(), input_file(tempdir()), []
+    for number in range(50):
+        ending = rng.choice(("pcap", "pcapng"))
+        run = slow_capture(source, f"{folder}/%s.{ending}")
+        wait_until(lambda: glob.glob(f"{folder}/*.{ending}.part"), 30, "the file")
+        time.sleep(rng.uniform(0, 1) ** 2)
         run.process.kill()
         run.wait()
-        look(f"{folder}/x.pcap.part", sizes)
+        for path in glob.glob(f"{folder}/*.pcap.part"):
+            look(path, sizes)
+    for ending in ("pcap", "pcapng"):
+        weir("-e", f"pcap-replay {source} limit=1 -> pcap {folder}/%s.{ending}")
+    assert not glob.glob(f"{folder}/*.part") and len(visible(folder)) <= 52, visible(folder)
+    for path in glob.glob(f"{folder}/*.pcap"):
+        look(path, sizes)
+        assert parse(open(path, "rb").read())[1] == 0, path
+    for path in glob.glob(f"{folder}/*.pcapng"):
+        packets = [captured(body) for kind, body in blocks_of(path) if kind == EPB]
+        assert packets == [record(i, 1000)[16:] for i in range(len(packets))], path
     assert max(sizes, default=0) > 1000, sizes
 
 
