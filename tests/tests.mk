@@ -5,6 +5,9 @@ TEST_SRC  := $(filter-out $(foreach n,$(LEFT_OUT),$(wildcard tests/test_$(n)_*.c
 TEST_BIN  := $(TEST_SRC:tests/%.c=$(B)/tests/%)
 TEST_PKGS := $(CORE_PKGS) criterion libxxhash
 TEST_LIBS_test_afxdp_filter := -lbpf
+TEST_LIBS_test_afxdp_ring   := $(B)/plugins/afxdp/umem.o -lxdp -lbpf
+
+$(B)/tests/test_afxdp_ring: $(B)/plugins/afxdp/umem.o
 
 $(B)/tests/%: tests/%.c $(wildcard tests/harness.c tests/*.h) $(B)/libweir.so
 	@echo "  CC    $@"
@@ -21,7 +24,7 @@ $(B)/tests/plugins/%.so: tests/plugins/%.c include/weir/plugin.h $(B)/libweir.so
 	$(Q)$(CC) -shared $(CPPFLAGS) $(CFLAGS) -fvisibility=hidden -o $@ $< $(LDFLAGS) -L$(B) -lweir
 
 .PHONY: tests check quick asan tsan bench demo
-tests: all $(TEST_BIN) $(TEST_PLUGINS) $(B)/tests/capdump
+tests: all $(TEST_BIN) $(TEST_PLUGINS) $(B)/tests/capdump $(if $(filter afxdp,$(PLUGINS)),$(B)/tests/bench/xsk_loop)
 
 check: deps
 	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3

@@ -219,7 +219,8 @@ static const struct weir_counter counters[] = {
 	[AFXDP_REDIRECTED] = {"redirected", WEIR_PLUS_PACKETS,
 			      "packets that the XDP program sent to the sockets"},
 	[AFXDP_RX_DROPPED] = {"rx-dropped", WEIR_MINUS_PACKETS | WEIR_IS_LOSS,
-			      "of these, packets that found no free chunk"},
+			      "of these, packets that found no free chunk, or were larger than a "
+			      "chunk on a kernel that does not use several"},
 	[AFXDP_RX_RING_FULL] = {"rx-ring-full", WEIR_MINUS_PACKETS | WEIR_IS_LOSS,
 				"of these, packets that found the ring full"},
 	[AFXDP_FILL_EMPTY] = {"fill-empty", WEIR_INFO,

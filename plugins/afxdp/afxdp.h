@@ -76,6 +76,7 @@ struct afxdp_node {
 	struct link link;
 	struct device device;
 	struct program program;
+	int native_failure; /* of attaching it to the driver; 0: none, or not tried */
 	int fd; /* a packet socket: promiscuity ends with it, and it can be asked about links */
 	struct afxdp_lane **lanes; /* those that were opened */
 	struct weir_nics *nics;

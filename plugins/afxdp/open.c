@@ -147,11 +147,11 @@ static bool load_program(struct weir_self *self)
 
 int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node)
 {
-	int failure = -EOPNOTSUPP;
+	bool wants_skb = config->mode == AFXDP_SKB;
+	int failure = wants_skb ? 0 : program_attach(&node->program, node->link.index, true);
 
-	if (config->mode != AFXDP_SKB)
-		failure = program_attach(&node->program, node->link.index, true);
-	if (config->mode == AFXDP_SKB ||
+	node->native_failure = failure;
+	if (wants_skb ||
 	    (config->mode == AFXDP_AUTO && failure && failure != -EBUSY && failure != -EPERM))
 		failure = program_attach(&node->program, node->link.index, false);
 	if (!failure)
@@ -217,6 +217,14 @@ bool afxdp_open_node(struct weir_self *self)
 	return true;
 }
 
+static uint16_t bind_flags(const struct afxdp_config *config, const struct afxdp_node *node)
+{
+	if (config->mode == AFXDP_ZEROCOPY)
+		return XDP_ZEROCOPY;
+	/* Left to itself, the kernel has the driver take the queue, too, if it can. */
+	return config->mode == AFXDP_AUTO && node->program.native ? 0 : XDP_COPY;
+}
+
 int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *node,
 		    struct ring *ring, uint32_t queue)
 {
@@ -224,9 +232,7 @@ int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *
 	const struct ring_choice choice = {
 		.chunks = (uint32_t)(share / config->chunk_bytes),
 		.chunk_bytes = (uint32_t)config->chunk_bytes,
-		.flags = config->mode == AFXDP_ZEROCOPY ? XDP_ZEROCOPY
-			 : config->mode == AFXDP_AUTO   ? 0
-							: XDP_COPY,
+		.flags = bind_flags(config, node),
 	};
 	int failure = ring_open(ring, node->link.name, queue, &choice);
 
@@ -277,6 +283,9 @@ static void say_mode(struct weir_self *self)
 
 	weir_log(self, WEIR_INFORM, "%s: mode %s; %u of %u queue%s", node->link.name, how,
 		 node->queues.count, node->device.queues, node->device.queues == 1 ? "" : "s");
+	if (node->native_failure)
+		weir_log(self, WEIR_INFORM, "%s: not native, since its driver says: %s",
+			 node->link.name, strerror(-node->native_failure));
 	if (!lane->ring.whole)
 		weir_log(self, WEIR_WARN,
 			 "this kernel does not hand over frames of several chunks: larger ones "

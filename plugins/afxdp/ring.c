@@ -202,6 +202,9 @@ unsigned ring_walk(struct ring *ring, struct weir_packet *packets, unsigned max,
 
 	if (!ring->socket)
 		return 0;
+	/* libxdp looks for more only once it has handed out all that it knows of, and would never
+	 * see the rest of a frame that came in two halves. */
+	ring->rx.cached_prod = __atomic_load_n(ring->rx.producer, __ATOMIC_ACQUIRE);
 	there = xsk_ring_cons__peek(&ring->rx, PEEK, &at);
 	while (n < max) {
 		uint32_t pieces = count_pieces(ring, at + used, there - used);

@@ -179,5 +179,37 @@ def test_highest_rate_of_one_tcpreplay():
                 assert worst < 50_000
 
 
+def lost_by(ns, command, ready, interface, trace, loops, path):
+    """What a capture of one queue loses at the highest rate of one tcpreplay, and how many packets were sent."""
+    log = os.path.join(t.tempdir(), "log")
+    with open(log, "wb") as said:
+        process = t.bound_to_test(ns.popen(*command, stdin=subprocess.DEVNULL, stdout=said, stderr=said))
+    t.wait_until(lambda: ready in open(log, errors="replace").read(), 30, f"{ready!r} of {command[0]}")
+    sent = replay(ns, interface, trace, loops)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0, open(log, errors="replace").read()
+    return sent - len(f.read_pcap(path)), sent
+
+
+def test_loses_no_more_than_a_plain_loop():
+    """The one of libxdp's examples, with libxdp's program and default rings, just before and just after."""
+    need_xdp()
+    t.need_program("tcpreplay")
+    loop = os.path.join(t.BUILD, "tests", "bench", "xsk_loop")
+    if t.SANITIZED or not os.path.exists(loop):
+        raise t.Skip("a sanitizer is no measure of speed, or the loop was not built")
+    trace, path = (os.path.join(t.tempdir(), name) for name in ("trace.pcap", "out.pcap"))
+    f.write_pcap(trace, numbered(20000))
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        ours = [t.WEIR, "run", "-e", f"afxdp {b} -> pcap {path} overwrite=yes"]
+        losses = {"weir": 0, "loop": 0}
+        for name, command in (("loop", [loop, b, path]), ("weir", ours), ("loop", [loop, b, path])):
+            lost, sent = lost_by(ns, command, "running", a, trace, 15, path)
+            losses[name] = max(losses[name], lost)
+        print(f"# of {sent} packets lost: {losses}")
+        assert losses["weir"] <= losses["loop"], losses
+
+
 if __name__ == "__main__":
     t.main()

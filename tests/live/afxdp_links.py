@@ -156,6 +156,19 @@ def test_link_down_and_up():
             assert run.stderr.count("went down") == 1, run.stderr
 
 
+def test_link_that_flaps():
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = start(ns, b)
+        for _ in range(100):
+            ns.run("ip", "link", "set", b, "down")
+            ns.run("ip", "link", "set", b, "up")
+        f.send(ns, a, numbered(10))
+        assert_idle(run, 1)
+        assert out(finish(run)) == 10
+
+
 def test_link_removed_and_made_anew():
     need_xdp()
     with t.Namespace() as ns:
@@ -251,7 +264,7 @@ def test_taking_the_best_mode():
     need_xdp()
     with t.Namespace() as ns:
         _, b = ns.veth(queues=2)
-        for tap, said in ((b, "veth1: mode native, with a copy; 2 of 2 queues"), ("lo", "lo: mode skb"),
+        for tap, said in ((b, "veth1: mode native, with a copy; 2 of 2 queues"), ("lo", "lo: not native, since its driver says: Operation not supported"),
                           (f"{b} queues=1", "mode native, with a copy; 1 of 2 queues"), (f"{b} mode=skb", "mode skb")):
             run = start(ns, tap)
             assert said in run.stderr, run.stderr
