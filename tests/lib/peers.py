@@ -34,7 +34,7 @@ def wait_until_idle(process):
     last = [None, 0.0]
 
     def idle():
-        now = f.processor_seconds(process)
+        now = int(f.processor_seconds(process) * 100)  # whoever ticks now and then is idle
         if now != last[0]:
             last[:] = [now, time.monotonic()]
         return time.monotonic() - last[1] > 0.25

@@ -182,7 +182,7 @@ def test_refusals_say_what_would_work():
         refused(ns, f"tap = afpacket {b},{b}; tap {sink}", f"{b} is given twice")
         refused(ns, f"tap = afpacket averyveryverylongname; tap {sink}", "averyveryverylongname.* too long")
         refused(ns, f"tap = afpacket {b} cpus=1023; tap {sink}", "processor 1023 is not there.*cpus=auto would work")
-        refused(ns, f"tap = afpacket {b} lanes=2 cpus=0; tap {sink}", "cpus= names 1 processor for lanes=2")
+        refused(ns, f"tap = afpacket {b} lanes=2 cpus=0; tap {sink}", "cpus= names 1 processor for 2 lanes")
         refused(ns, f"tap = afpacket {b} cpus=first; tap {sink}", "'first' is no number of a processor")
         refused(ns, f"tap = afpacket {b},lo timestamps=hardware; tap {sink}", "timestamps=hardware takes one interface")
         # All at once, each at its place.
