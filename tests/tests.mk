@@ -63,6 +63,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_NAMES   := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 FUZZ_OBJ_stream := $(B)/plugins/zmq-source/message.o $(B)/plugins/zmq-source/streams.o
 FUZZ_OBJ_dedup  := $(B)/plugins/dedup/key.o
+FUZZ_OBJ_keys   := $(B)/plugins/pcap/keys.o
 FUZZ_LIBS_dedup := -lxxhash
 FUZZ_SEEDS_text := pipelines
 
