@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""`weir plan` says what goes into the kernel and what does not, and why; nobody needs privileges for that."""
+import os, re, subprocess
+
+import weirtest as t
+
+
+def plan(text, *prefix):
+    done = subprocess.run([*prefix, t.WEIR, "plan", "-e", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True)
+    assert done.returncode == 0, f"{text}: {done.returncode} {done.stderr}"
+    return re.findall(r"^into the kernel, by (\w+): (.*)$", done.stdout, re.M)
+
+
+def said_of(stages, source="afpacket eth1"):
+    (name, line), = plan(f"tap = {source}; {stages}")
+    assert name == "tap"
+    return line
+
+
+def test_what_goes_into_the_kernel():
+    rows = [
+        ('tap -> bpf "tcp port 80" -> null', r"bpf:1; \d+ instructions; no frame with a VLAN tag matches, "
+                                             "vlan=skip would look behind tags"),
+        ('tap -> bpf "vlan 29" -> null', r"bpf:1; \d+ instructions, \d+ of them for frames with a VLAN tag"),
+        ('tap -> bpf "tcp" vlan=skip -> null', r"bpf:1; \d+ instructions, \d+ of them for frames with a VLAN tag"),
+        ('keys = bpf "vlan"; tap -> keys -> null; keys.rest -> snaplen 128 -> null', r"keys, snaplen:1; .*"),
+        ('keys = bpf "vlan"; tap -> keys -> null; keys.unfit -> null', r"keys; .*"),
+        ('tap -> snaplen 64 -> bpf "vlan" -> null', r"snaplen:1; .*"),
+    ]
+    for stages, right in rows:
+        assert re.fullmatch(right, said_of(stages)), f"{stages}: {said_of(stages)}"
+
+
+def test_what_does_not_and_why():
+    rows = [
+        ("tap -> null", "nothing, since null:1 wants every packet whole"),
+        ("disk = pcap /tmp/x.pcap; tap -> bpf tcp -> null; tap -> disk",
+         "nothing, since disk wants every packet whole"),
+        ("tap -> queue 1MiB -> bpf tcp -> null", "nothing, since queue:1 wants every packet whole"),
+        ('tap -> bpf "ip[0] / ip[1] = 1" -> null',
+         "nothing, since bpf:1 wants every packet whole: its filter divides by a number that a packet gives"),
+        ('tap -> bpf "ip protochain 6" -> null',
+         "nothing, since bpf:1 wants every packet whole: its filter is none that the kernel takes, as protochain is "
+         "not"),
+        ('tap -> snaplen 64 -> null; tap -> bpf "ip[ip[2:4]:4] = 7" -> null',
+         "nothing, since its packets are wanted whole, all of them"),
+    ]
+    for stages, right in rows:
+        assert said_of(stages) == right, f"{stages}: {said_of(stages)}"
+    assert said_of('tap -> bpf "tcp" -> null', "afpacket eth1 pushdown=no") == "nothing, since pushdown=no"
+
+
+def test_a_program_that_is_too_long():
+    """Of many filters, since libpcap takes long for a large one."""
+    hosts = [" or ".join(f"host 10.{n}.{i}.7" for i in range(40)) for n in range(30)]
+    line = said_of("; ".join(f'tap -> bpf "{text}" -> null' for text in hosts))
+    assert re.fullmatch(r"nothing, since as a program it would have \d+ instructions, and the kernel takes 4096",
+                        line), line
+
+
+def test_what_the_kernel_has_no_room_for():
+    """The limit is one of the namespace, so that this can set it."""
+    t.need_root()
+    hosts = " or ".join(f"(vlan and host 10.9.{i}.7)" for i in range(20))
+    with t.Namespace() as ns:
+        if ns.run("sysctl", "-qw", "net.core.optmem_max=2048", check=False).returncode:
+            raise t.Skip("this kernel has no net.core.optmem_max for each namespace")
+        inside = ["ip", "netns", "exec", str(ns)]
+        (_, line), = plan(f'tap = afpacket eth1; tap -> bpf "{hosts}" -> null', *inside)
+        assert re.fullmatch(r"nothing, since the program is too long: \d+ instructions, "
+                            r"the limit is net.core.optmem_max=2048", line), line
+        (_, line), = plan('tap = afpacket eth1; tap -> bpf "tcp or (vlan and tcp)" -> null', *inside)
+        assert "frames with a VLAN tag are passed up whole, since a program for both kinds would be too long" in line
+
+
+def test_nobody_needs_privileges():
+    t.need_root()
+    t.need_program("setpriv")
+    (_, line), = plan('tap = afpacket eth1; tap -> bpf "vlan" -> null',
+                      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    assert line.startswith("bpf:1; "), line
+
+
+def test_afxdp():
+    if not os.path.exists(f"{t.BUILD}/plugins/afxdp.so"):
+        raise t.Skip("the afxdp plugin is not built")
+    assert said_of('tap -> bpf "tcp" -> snaplen 64 -> null', "afxdp eth1").startswith("bpf:1, snaplen:1; ")
+    assert said_of("tap -> null", "afxdp eth1") == "nothing, since null:1 wants every packet whole"
+
+
+t.main()
