@@ -18,6 +18,7 @@ $(B)/tests/%: tests/%.c $(wildcard tests/harness.c tests/*.h) $(B)/libweir.so
 # Plugins that only tests use, beside them and out of the search path.
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(B)/tests/plugins/%.so,$(wildcard tests/plugins/*.c))
 
+$(B)/tests/plugins/numbers-live.so: tests/plugins/numbers.c
 $(B)/tests/plugins/%.so: tests/plugins/%.c include/weir/plugin.h $(B)/libweir.so
 	@echo "  CC    $@"
 	@mkdir -p $(@D)

@@ -4,15 +4,17 @@
  * Standard output may be shared with the shell and other programs, so its flags are left alone: a
  * pipe is opened once more, which gives a description of our own that does not block.
  */
-#include "outlet.h"
+#include "chunks.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,7 +24,9 @@
 #define PIPE_BYTES    (1 << 20)
 #define CHUNKS        4u
 #define OPEN_RETRY_MS 20
+#define READ_LOOK_MS  20 /* how much of the pipe has been read: nothing else tells */
 #define CLOSE_LOOK_MS 50
+#define LOST_GRACE_NS (1000 * NS_PER_MS) /* of a program that has closed its input */
 
 static int64_t clock_mono_ns(void)
 {
@@ -32,9 +36,9 @@ static int64_t clock_mono_ns(void)
 	return now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-static void set_flag(int *flag)
+static void set_flag(int *flag, int value)
 {
-	__atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(flag, value, __ATOMIC_RELAXED);
 }
 
 /* ---- Opening ---- */
@@ -53,7 +57,8 @@ static bool open_stdout(struct outlet *outlet, struct weir_self *self)
 		return false;
 	}
 	outlet->is_socket = S_ISSOCK(status.st_mode);
-	if (S_ISFIFO(status.st_mode))
+	outlet->is_pipe = S_ISFIFO(status.st_mode);
+	if (outlet->is_pipe)
 		outlet->fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (outlet->fd < 0)
 		outlet->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -78,25 +83,41 @@ static bool check_fifo(struct weir_self *self, const char *path)
 	return false;
 }
 
-bool outlet_open(struct outlet *outlet, struct weir_self *self, const char *to)
+static bool open_reader(struct outlet *outlet, const struct outlet_reader *reader)
 {
-	pthread_mutex_init(&outlet->lock, NULL);
-	outlet->newest_end = &outlet->oldest;
-	outlet->fd = -1;
-	outlet->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (outlet->wake_fd < 0) {
-		weir_error(self, NULL, "eventfd: %s", strerror(errno));
-		return false;
+	struct weir_self *self = outlet->self;
+
+	if (reader->exec) {
+		outlet->is_child = outlet->is_pipe = true;
+		return child_prepare(&outlet->child, self, reader->exec);
 	}
-	if (strcmp(to, "-") == 0)
+	if (strcmp(reader->to, "-") == 0)
 		return open_stdout(outlet, self);
-	outlet->path = to;
-	return check_fifo(self, to);
+	outlet->is_pipe = true;
+	outlet->path = weir_pattern_has(reader->to, "lane")
+			       ? weir_expand(self, reader->to, 0, false, NULL, 0)
+			       : strdup(reader->to);
+	if (outlet->path)
+		return check_fifo(self, outlet->path);
+	weir_error(self, "to", "%s is no pattern", reader->to);
+	return false;
 }
 
-bool outlet_make_chunks(struct outlet *outlet, struct weir_self *lane, size_t bytes)
+bool outlet_open(struct outlet *outlet, struct weir_self *self, const struct outlet_reader *reader)
 {
-	outlet->self = lane;
+	pthread_mutex_init(&outlet->lock, NULL);
+	outlet->self = self;
+	outlet->newest_end = &outlet->oldest;
+	outlet->fd = outlet->child.pidfd = -1;
+	outlet->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (outlet->wake_fd >= 0)
+		return open_reader(outlet, reader);
+	weir_error(self, NULL, "eventfd: %s", strerror(errno));
+	return false;
+}
+
+bool outlet_make_chunks(struct outlet *outlet, size_t bytes)
+{
 	outlet->chunk_bytes = bytes / CHUNKS;
 	outlet->chunks = calloc(CHUNKS, sizeof(*outlet->chunks));
 	for (unsigned i = 0; outlet->chunks && i < CHUNKS; i++) {
@@ -111,17 +132,20 @@ bool outlet_make_chunks(struct outlet *outlet, struct weir_self *lane, size_t by
 	return outlet->chunks != NULL;
 }
 
-/* A FIFO can be opened once it has a reader. */
+/* A FIFO can be opened once it has a reader, a program started once it is time. */
 static void try_open(struct outlet *outlet)
 {
-	if (outlet->fd < 0)
+	if (outlet->is_child)
+		outlet->fd = child_start(&outlet->child, clock_mono_ns());
+	else if (outlet->fd < 0)
 		outlet->fd = open(outlet->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (outlet->fd < 0)
 		return;
 	/* A refusal only means more waiting. */
 	(void)fcntl(outlet->fd, F_SETPIPE_SZ, PIPE_BYTES);
-	set_flag(&outlet->reading);
-	weir_event(outlet->self, "consumer-came", "%s", outlet->path ? outlet->path : "-");
+	set_flag(&outlet->reading, 1);
+	if (!outlet->is_child)
+		weir_event(outlet->self, "consumer-came", "%s", outlet->path ? outlet->path : "-");
 }
 
 /* ---- Chunks ---- */
@@ -139,132 +163,131 @@ struct chunk *outlet_take(struct outlet *outlet)
 
 	pthread_mutex_lock(&outlet->lock);
 	chunk = outlet->free;
-	if (chunk)
-		outlet->free = chunk->next;
-	pthread_mutex_unlock(&outlet->lock);
 	if (chunk) {
-		chunk->len = chunk->header_len = 0;
-		chunk->sum = (struct weir_extent){0};
+		outlet->free = chunk->next;
+		*chunk = (struct chunk){.bytes = chunk->bytes, .generation = outlet->generation};
 	}
+	pthread_mutex_unlock(&outlet->lock);
 	return chunk;
 }
 
-void outlet_submit(struct outlet *outlet, struct chunk *chunk)
+void outlet_publish(struct outlet *outlet, struct chunk *chunk, bool closed)
 {
-	chunk->next = NULL;
 	pthread_mutex_lock(&outlet->lock);
-	*outlet->newest_end = chunk;
-	outlet->newest_end = &chunk->next;
+	if (!chunk->listed) {
+		chunk->listed = true;
+		*outlet->newest_end = chunk;
+		outlet->newest_end = &chunk->next;
+	}
+	chunk->closed = closed;
+	chunk->ready = chunk->len;
+	chunk->ready_sum = chunk->sum;
 	pthread_mutex_unlock(&outlet->lock);
 	wake(outlet);
 }
 
-static struct chunk *oldest(struct outlet *outlet)
-{
-	struct chunk *chunk;
-
-	pthread_mutex_lock(&outlet->lock);
-	chunk = outlet->oldest;
-	pthread_mutex_unlock(&outlet->lock);
-	return chunk;
-}
-
 bool outlet_is_idle(struct outlet *outlet)
 {
-	return oldest(outlet) == NULL;
-}
+	size_t ready;
 
-/* The oldest chunk is done with, of which `stored` has been written. */
-static void give_back(struct outlet *outlet, const struct weir_extent *stored, enum outcome rest)
-{
-	struct chunk *chunk = outlet->oldest;
-
-	if (stored->packets > 0)
-		weir_settle(outlet->self, WRITTEN, stored->packets, stored->packet_bytes);
-	if (chunk->sum.packets > stored->packets)
-		weir_settle(outlet->self, rest, chunk->sum.packets - stored->packets,
-			    chunk->sum.packet_bytes - stored->packet_bytes);
-	pthread_mutex_lock(&outlet->lock);
-	outlet->oldest = chunk->next;
-	if (!outlet->oldest)
-		outlet->newest_end = &outlet->oldest;
-	chunk->next = outlet->free;
-	outlet->free = chunk;
-	pthread_mutex_unlock(&outlet->lock);
-	outlet->done = 0;
-	weir_notify(outlet->self);
-}
-
-/* What has not been written will not be. */
-static void give_up(struct outlet *outlet, enum outcome outcome)
-{
-	struct chunk *chunk;
-
-	while ((chunk = oldest(outlet))) {
-		struct weir_extent stored = {0};
-
-		weir_capfile_walk(chunk->bytes, chunk->header_len, outlet->done, outlet->pcapng,
-				  &stored);
-		give_back(outlet, &stored, outcome);
-	}
+	return chunks_next(outlet, &ready) == NULL;
 }
 
 /* ---- The thread ---- */
 
+static uint64_t unread_bytes(const struct outlet *outlet, int fd)
+{
+	int bytes = 0;
+
+	if (!outlet->is_pipe || fd < 0 || ioctl(fd, FIONREAD, &bytes) != 0 || bytes < 0)
+		return 0;
+	return (uint64_t)bytes < outlet->written ? (uint64_t)bytes : outlet->written;
+}
+
+static void close_reader(struct outlet *outlet)
+{
+	close(outlet->fd);
+	outlet->fd = -1;
+	set_flag(&outlet->reading, 0);
+}
+
+static void lose_child(struct outlet *outlet)
+{
+	uint64_t unread = unread_bytes(outlet, outlet->fd);
+
+	close_reader(outlet);
+	chunks_bury(outlet, unread);
+	child_end(&outlet->child, LOST_GRACE_NS);
+}
+
 static void lose_reader(struct outlet *outlet, int error)
 {
+	if (outlet->is_child) {
+		lose_child(outlet);
+		return;
+	}
 	if (error == EPIPE || error == ECONNRESET)
 		weir_log(outlet->self, WEIR_INFORM, "the reader has gone");
 	else
 		weir_log(outlet->self, WEIR_WARN, "the reader is given up: %s", strerror(error));
 	weir_event(outlet->self, "consumer-went", "%s", outlet->path ? outlet->path : "-");
-	set_flag(&outlet->gone);
-	weir_finish(outlet->self);
+	set_flag(&outlet->gone, 1);
+	chunks_bury(outlet, unread_bytes(outlet, outlet->fd));
+	if (__atomic_sub_fetch(outlet->readers, 1, __ATOMIC_RELAXED) == 0)
+		weir_finish(outlet->self);
 }
 
-static void write_some(struct outlet *outlet, struct chunk *chunk)
+static void write_some(struct outlet *outlet, struct chunk *chunk, size_t ready)
 {
-	const uint8_t *from = chunk->bytes + outlet->done;
-	size_t len = chunk->len - outlet->done;
+	const uint8_t *from = chunk->bytes + chunk->done;
+	size_t len = ready - chunk->done;
 	ssize_t n = outlet->is_socket ? send(outlet->fd, from, len, MSG_DONTWAIT)
 				      : write(outlet->fd, from, len);
 
 	if (n >= 0) {
+		if (chunk->done == 0)
+			chunk->start = outlet->written;
 		outlet->progress_ns = clock_mono_ns();
-		outlet->done += (size_t)n;
+		outlet->written += (uint64_t)n;
 		weir_count(outlet->self, STREAM_BYTES, (uint64_t)n);
-		if (outlet->done == chunk->len)
-			give_back(outlet, &chunk->sum, WRITTEN);
+		chunk->done += (size_t)n;
 	} else if (errno != EAGAIN && errno != EINTR) {
 		lose_reader(outlet, errno);
 	}
 }
 
+static int look_again_ms(const struct outlet *outlet, uint64_t unread)
+{
+	if (!outlet_flag(&outlet->reading) && !outlet_flag(&outlet->gone))
+		return OPEN_RETRY_MS;
+	if (unread > 0)
+		return READ_LOOK_MS;
+	return outlet_flag(&outlet->closing) ? CLOSE_LOOK_MS : -1;
+}
+
 /* Until the lane has something, the reader takes something, or it is time to look again. */
-static void wait_for_both(struct outlet *outlet, const struct chunk *chunk)
+static void wait_for_both(struct outlet *outlet, bool want_room, uint64_t unread)
 {
 	bool gone = outlet_flag(&outlet->gone);
-	int timeout_ms = -1;
 	struct pollfd fds[] = {
 		{.fd = outlet->wake_fd, .events = POLLIN},
-		{.fd = gone ? -1 : outlet->fd, .events = chunk ? POLLOUT : 0},
+		{.fd = gone ? -1 : outlet->fd, .events = want_room ? POLLOUT : 0},
+		{.fd = outlet->child.pidfd, .events = POLLIN},
 	};
 	uint64_t count;
 
-	if (outlet_flag(&outlet->closing))
-		timeout_ms = CLOSE_LOOK_MS;
-	if (!outlet_flag(&outlet->reading))
-		timeout_ms = OPEN_RETRY_MS;
-	if (poll(fds, 2, timeout_ms) <= 0)
+	if (poll(fds, 3, look_again_ms(outlet, unread)) <= 0)
 		return;
 	if (fds[0].revents)
 		(void)!read(outlet->wake_fd, &count, sizeof(count));
 	if (fds[1].revents & (POLLERR | POLLNVAL))
 		lose_reader(outlet, EPIPE);
+	else if (fds[2].revents && outlet->fd >= 0 && child_wait(&outlet->child, 0))
+		lose_child(outlet);
 }
 
 /* Nothing is left to do, or the reader has taken nothing for too long. */
-static bool is_over(struct outlet *outlet, const struct chunk *chunk)
+static bool is_over(struct outlet *outlet, bool more)
 {
 	int64_t now_ns = clock_mono_ns();
 
@@ -272,36 +295,68 @@ static bool is_over(struct outlet *outlet, const struct chunk *chunk)
 		return false;
 	if (!outlet->closing_ns)
 		outlet->closing_ns = now_ns;
-	return !chunk || (now_ns - outlet->progress_ns > outlet->linger_ns &&
-			  now_ns - outlet->closing_ns > outlet->linger_ns);
+	return !more || (now_ns - outlet->progress_ns > outlet->linger_ns &&
+			 now_ns - outlet->closing_ns > outlet->linger_ns);
+}
+
+/* The end of its input is the end of the stream; what it leaves unread then is seen from the
+ * reading end, opened once more. */
+static void end_child(struct outlet *outlet)
+{
+	char name[32];
+	int reading;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", outlet->fd);
+	reading = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	close_reader(outlet);
+	child_end(&outlet->child, outlet->grace_ns);
+	chunks_bury(outlet, unread_bytes(outlet, reading));
+	if (reading >= 0)
+		close(reading);
+}
+
+static void finish(struct outlet *outlet)
+{
+	bool reading = outlet_flag(&outlet->reading);
+
+	chunks_cut(outlet, reading ? READER_SLOW : NO_READER);
+	if (outlet->is_child && outlet->fd >= 0)
+		end_child(outlet);
+	/* What is in the pipe is the reader's. */
+	chunks_settle_read(outlet, 0);
 }
 
 static void *run(void *user)
 {
 	struct outlet *outlet = user;
 	struct chunk *chunk = NULL;
+	uint64_t unread = 0;
+	size_t ready;
 
+	if (outlet->is_child)
+		child_drop_capabilities();
 	do {
-		wait_for_both(outlet, chunk);
-		chunk = oldest(outlet);
+		wait_for_both(outlet, chunk != NULL, unread);
+		chunk = chunks_next(outlet, &ready);
 		if (outlet_flag(&outlet->gone))
-			give_up(outlet, READER_GONE);
+			chunks_bury(outlet, 0);
 		else if (!outlet_flag(&outlet->reading))
 			try_open(outlet);
 		else if (chunk)
-			write_some(outlet, chunk);
-		chunk = oldest(outlet);
-	} while (!is_over(outlet, chunk));
-	if (chunk)
-		give_up(outlet, outlet_flag(&outlet->reading) ? READER_SLOW : NO_READER);
+			write_some(outlet, chunk, ready);
+		unread = unread_bytes(outlet, outlet->fd);
+		chunks_settle_read(outlet, unread);
+		chunk = chunks_next(outlet, &ready);
+	} while (!is_over(outlet, chunk != NULL));
+	finish(outlet);
 	return NULL;
 }
 
-bool outlet_start(struct outlet *outlet, struct weir_self *self)
+bool outlet_start(struct outlet *outlet)
 {
 	sigset_t all, before;
 
-	if (outlet->path && !check_fifo(self, outlet->path))
+	if (outlet->path && !check_fifo(outlet->self, outlet->path))
 		return false;
 	/* Signals are the main thread's, and SIGPIPE nobody's: EPIPE says the same. */
 	sigfillset(&all);
@@ -309,20 +364,24 @@ bool outlet_start(struct outlet *outlet, struct weir_self *self)
 	outlet->started = pthread_create(&outlet->thread, NULL, run, outlet) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!outlet->started)
-		weir_error(self, NULL, "its thread cannot be started");
+		weir_error(outlet->self, NULL, "its thread cannot be started");
 	else
 		pthread_setname_np(outlet->thread, "weir-pipe");
 	return outlet->started;
 }
 
+void outlet_end(struct outlet *outlet)
+{
+	set_flag(&outlet->closing, 1);
+	if (outlet->started)
+		wake(outlet);
+}
+
 void outlet_clear(struct outlet *outlet)
 {
-	if (outlet->started) {
-		set_flag(&outlet->closing);
-		wake(outlet);
+	if (outlet->started)
 		pthread_join(outlet->thread, NULL);
-		outlet->started = false;
-	}
+	outlet->started = false;
 	if (outlet->fd >= 0)
 		close(outlet->fd);
 	if (outlet->wake_fd >= 0)
@@ -332,4 +391,7 @@ void outlet_clear(struct outlet *outlet)
 		free(outlet->chunks[i].bytes);
 	free(outlet->chunks);
 	outlet->chunks = NULL;
+	child_free(&outlet->child);
+	free(outlet->path);
+	outlet->path = NULL;
 }

@@ -5,13 +5,13 @@
 #include <time.h>
 
 struct config {
-	int64_t count, lanes, gap_ns, start_ns;
+	int64_t count, lanes, gap_ns, start_ns, pps;
 	uint64_t bytes;
 	bool shuffle;
 };
 
 struct lane {
-	int64_t sent;
+	int64_t sent, begun_ns;
 	uint8_t frames[WEIR_BATCH][65536];
 };
 
@@ -49,6 +49,22 @@ static void fill(uint8_t *frame, uint32_t number, uint32_t bytes)
 	memcpy(frame + 42, &number, sizeof(number));
 }
 
+/* How many may have been sent by now. */
+static int64_t due(const struct config *config, struct lane *lane)
+{
+	struct timespec now;
+	int64_t now_ns, due;
+
+	if (config->pps == 0)
+		return config->count;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	if (!lane->begun_ns)
+		lane->begun_ns = now_ns;
+	due = (now_ns - lane->begun_ns) / (1000000000LL / config->pps) + 1;
+	return due < config->count ? due : config->count;
+}
+
 static int numbers_poll(struct weir_self *self, struct weir_packet *packets, unsigned max,
 			int timeout_ms, int64_t *ret_mark_ns)
 {
@@ -56,8 +72,9 @@ static int numbers_poll(struct weir_self *self, struct weir_packet *packets, uns
 	struct lane *lane = self->lane;
 	unsigned n = 0;
 
-	(void)timeout_ms;
-	for (; n < max && lane->sent < config->count; n++, lane->sent++) {
+	if (config->pps && timeout_ms > 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	for (int64_t until = due(config, lane); n < max && lane->sent < until; n++, lane->sent++) {
 		int64_t number = lane->sent * config->lanes + self->lane_index;
 
 		fill(lane->frames[n], (uint32_t)number, (uint32_t)config->bytes);
@@ -69,7 +86,7 @@ static int numbers_poll(struct weir_self *self, struct weir_packet *packets, uns
 						  .queue = UINT16_MAX};
 		*ret_mark_ns = packets[n].ts_ns;
 	}
-	return n ? (int)n : WEIR_END;
+	return n || lane->sent < config->count ? (int)n : WEIR_END;
 }
 
 static void numbers_witness(struct weir_self *self)
@@ -84,6 +101,8 @@ static const struct weir_option options[] = {
 	{"gap", WEIR_TIME, offsetof(struct config, gap_ns), "1us", NULL, "Between two packets."},
 	{"start", WEIR_TIME, offsetof(struct config, start_ns), "0s", NULL,
 	 "Of the first packet, after 1970."},
+	{"pps", WEIR_NUMBER, offsetof(struct config, pps), "0", "0..1000000",
+	 "Packets a second of each lane; 0: as fast as can be."},
 	{"bytes", WEIR_SIZE, offsetof(struct config, bytes), "64", "46..65535", "Of each packet."},
 	{0},
 };
