@@ -32,7 +32,7 @@ struct keeper {
 	struct doomed *doomed;
 	uint64_t doomed_bytes, freed_bytes;
 	int64_t growing_bytes;
-	int64_t swept_s; /* clock */
+	int64_t swept_s, mended_s; /* clock */
 };
 
 static int64_t clock_s(void)
@@ -245,6 +245,10 @@ bool keeper_work(struct keeper *keeper)
 {
 	const char *why = reason(keeper, 0, 0);
 
+	if (keeper->mended_s != clock_s()) {
+		keeper->mended_s = clock_s();
+		state_mend(&keeper->state);
+	}
 	if (!why && !keeper->doomed)
 		return false;
 	give_back(keeper, why);

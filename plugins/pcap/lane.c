@@ -227,8 +227,10 @@ static uint8_t admit_and_count(struct lane *lane, const struct weir_packet *pack
 	if (!preface_make_known(lane, packet->iface))
 		return NO_BUFFER;
 	verdict = admit(lane, packet);
-	lane->known[packet->iface].came++;
-	lane->known[packet->iface].taken += verdict == WEIR_PENDING;
+	if (verdict == WEIR_PENDING)
+		lane->known[packet->iface].taken++;
+	else
+		lane->known[packet->iface].refused++;
 	return verdict;
 }
 
@@ -246,7 +248,6 @@ void lane_judge(struct lane *lane, struct weir_packet *packets, unsigned n)
 			continue;
 		}
 		stream_append(lane, packet, lane->known[packet->iface].index);
-		lane->known[packet->iface].came++;
 		lane->known[packet->iface].taken++;
 		lane->room -= size;
 		lane->packets_left--;

@@ -21,9 +21,9 @@ struct node {
 
 /* What a lane knows of an interface. */
 struct known {
-	uint32_t serial;      /* of the file that has its block; 0: none */
-	uint32_t index;       /* of its block there */
-	uint64_t came, taken; /* packets, in all files */
+	uint32_t serial;         /* of the file that has its block; 0: none */
+	uint32_t index;          /* of its block there */
+	uint64_t taken, refused; /* packets, in all files */
 };
 
 struct lane {

@@ -74,14 +74,8 @@ static bool pcap_open(struct weir_self *self)
 
 static bool pcap_lane_open(struct weir_self *self)
 {
-	const struct config *config = self->config;
-
-	if (config->buffer_bytes / self->lane_count < 2 * BLOCK_BYTES_MIN) {
-		weir_error(self, "buffer",
-			   "buffer must be at least %uMiB: 1MiB for each of %u lanes",
-			   self->lane_count, self->lane_count);
+	if (!refuse_lanes(self))
 		return false;
-	}
 	if (lane_init(self->lane, self))
 		return true;
 	weir_error(self, "buffer", "out of memory");

@@ -196,7 +196,7 @@ static size_t describe(struct lane *lane, uint16_t id, int64_t ts_ns, uint8_t *t
 	struct weir_statistics statistics = {
 		.start_ns = lane->began_ns,
 		.end_ns = ts_ns,
-		.accepted = known->came,
+		.accepted = known->taken + known->refused,
 		.delivered = known->taken,
 	};
 

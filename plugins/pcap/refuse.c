@@ -1,6 +1,7 @@
 /* refuse.c: looks before it leaps. */
 #include "refuse.h"
 #include "command.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -146,6 +147,28 @@ bool refuse_inputs(struct weir_self *self)
 	bool ok = check_free(self, config);
 
 	return check_linktypes(self, config) && ok;
+}
+
+/* ---- What lanes share ---- */
+
+bool refuse_lanes(struct weir_self *self)
+{
+	const struct config *config = self->config;
+	uint32_t n = self->lane_count;
+
+	if (config->buffer_bytes / n < 2 * BLOCK_BYTES_MIN) {
+		weir_error(self, "buffer",
+			   "buffer must be at least %uMiB: 1MiB for each of %u lanes", n, n);
+		return false;
+	}
+	if (config->keep_bytes && config->keep_bytes / n < config->rotate_bytes) {
+		weir_error(self, "keep-size",
+			   "keep-size must be at least %u times rotate-size: %u lanes have a file "
+			   "open",
+			   n, n);
+		return false;
+	}
+	return true;
 }
 
 /* ---- The folder ---- */

@@ -13,6 +13,8 @@ bool refuse_is_pcapng(const struct config *config);
 bool refuse_options(struct weir_self *self);
 /* Names that are taken, and packets that one file cannot hold; once sources are open. */
 bool refuse_inputs(struct weir_self *self);
+/* What is not enough for that many lanes. */
+bool refuse_lanes(struct weir_self *self);
 /* Whether files can be made in the folder, by whoever the process is by now. */
 bool refuse_folder(struct weir_self *self, const char *folder, const struct access *access);
 

@@ -109,21 +109,27 @@ static void write_down(FILE *journal, const struct kept *kept, const char *name)
 /* Writes the journal anew, and locks it before anybody else sees it. */
 static bool write_anew(struct state *state)
 {
+	FILE *journal;
 	char *path;
 	bool ok;
 
 	if (asprintf(&path, "%s.new", state->path) < 0)
 		return false;
-	state->journal = fopen(path, "we");
-	if (!state->journal) {
-		free(path);
-		return false;
-	}
-	flock(fileno(state->journal), LOCK_EX | LOCK_NB);
-	for (const struct kept *kept = state->oldest; kept; kept = kept->next)
-		write_down(state->journal, kept, kept->name);
-	ok = fflush(state->journal) == 0 && rename(path, state->path) == 0;
+	journal = fopen(path, "we");
+	if (journal)
+		flock(fileno(journal), LOCK_EX | LOCK_NB);
+	for (const struct kept *kept = state->oldest; kept && journal; kept = kept->next)
+		write_down(journal, kept, kept->name);
+	ok = journal && fflush(journal) == 0 && rename(path, state->path) == 0;
 	free(path);
+	if (ok) {
+		FILE *old = state->journal;
+
+		state->journal = journal;
+		journal = old;
+	}
+	if (journal)
+		fclose(journal);
 	return ok;
 }
 
@@ -188,6 +194,18 @@ void state_clear(struct state *state)
 
 /* ---- Changes ---- */
 
+static void flush(struct state *state)
+{
+	if (state->journal && fflush(state->journal) != 0)
+		state->is_behind = true;
+}
+
+void state_mend(struct state *state)
+{
+	if (state->is_behind && write_anew(state))
+		state->is_behind = false;
+}
+
 void state_add(struct state *state, const char *name)
 {
 	struct kept kept = {.closed_s = (int64_t)time(NULL)};
@@ -201,7 +219,7 @@ void state_add(struct state *state, const char *name)
 	kept.changed_ns = changed_ns(&status);
 	remember(state, &kept, name);
 	write_down(state->journal, &kept, name);
-	fflush(state->journal);
+	flush(state);
 }
 
 static void strike(struct state *state, struct kept **at)
@@ -214,20 +232,27 @@ static void strike(struct state *state, struct kept **at)
 void state_remove_oldest(struct state *state)
 {
 	strike(state, &state->oldest);
-	fflush(state->journal);
+	flush(state);
+}
+
+/* A file system that does not answer has not lost its files. */
+static bool is_gone(const struct state *state, const struct kept *kept)
+{
+	struct stat status;
+
+	errno = 0;
+	return !state_is_ours(state, kept, &status) && (errno == 0 || errno == ENOENT);
 }
 
 void state_sweep(struct state *state)
 {
 	struct kept **at = &state->oldest;
-	struct stat status;
 
 	while (*at) {
-		if (state_is_ours(state, *at, &status))
-			at = &(*at)->next;
-		else
+		if (is_gone(state, *at))
 			strike(state, at);
+		else
+			at = &(*at)->next;
 	}
-	if (state->journal)
-		fflush(state->journal);
+	flush(state);
 }

@@ -25,6 +25,7 @@ struct state {
 	char *folder, *path; /* path: of the journal */
 	int folder_fd;
 	FILE *journal;
+	bool is_behind; /* something could not be written */
 	struct kept *oldest, **newest_end;
 	uint64_t n_files, bytes;
 };
@@ -39,6 +40,8 @@ void state_add(struct state *state, const char *name);
 void state_remove_oldest(struct state *state);
 /* Forgets those that others have removed or changed. */
 void state_sweep(struct state *state);
+/* Writes down what could not be written before, if there is anything. */
+void state_mend(struct state *state);
 /* Whether the file is still as it was when it was closed. */
 bool state_is_ours(const struct state *state, const struct kept *kept, struct stat *ret_status);
 
