@@ -2,6 +2,7 @@
  * packet. */
 #include "run.h"
 
+#include "feedback.h"
 #include "journal.h"
 #include "lanes.h"
 #include "privileges.h"
@@ -420,10 +421,22 @@ static bool drop_privileges(struct run *run)
 	return false;
 }
 
+static void print_warnings(const GPtrArray *warnings)
+{
+	for (unsigned i = 0; i < warnings->len; i++)
+		fprintf(stderr, "weir: warning: %s\n", (char *)warnings->pdata[i]);
+}
+
+static void warn_of_feedback(const struct run *run)
+{
+	g_autoptr(GPtrArray) warnings = weir_feedback_find(run->graph, run->context->interfaces);
+
+	print_warnings(warnings);
+}
+
 static bool prepare(struct run *run)
 {
-	for (unsigned i = 0; i < run->plan->warnings->len; i++)
-		fprintf(stderr, "weir: warning: %s\n", (char *)run->plan->warnings->pdata[i]);
+	print_warnings(run->plan->warnings);
 	for (unsigned i = 0; i < run->graph->nodes->len; i++) {
 		if (((struct weir_node *)run->graph->nodes->pdata[i])->plugin->kind == WEIR_SINK)
 			run->context->unfinished_sinks++;
@@ -431,6 +444,7 @@ static bool prepare(struct run *run)
 	run->lanes = weir_lanes_new(run->plan, run->context);
 	if (!run->lanes || !seal_privileges(run) || !open_nodes(run))
 		return false;
+	warn_of_feedback(run);
 	push_down(run);
 	return open_lanes(run) && drop_privileges(run) && start_nodes(run);
 }

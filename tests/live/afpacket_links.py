@@ -280,6 +280,31 @@ def test_offloads_are_named_with_the_command_against_them():
         assert "offloads" not in run.stderr
 
 
+def test_feedback_is_warned_of():
+    """Of a source that hears what its own sink sends, by whatever way the endpoint leads there."""
+    t.need_root()
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        ns.run("ip", "addr", "add", "10.1.1.1/24", "dev", b)
+
+        def warnings(tap, endpoint, stages="", options="insecure=yes"):
+            run = started(ns, f"tap = afpacket {tap}; tap {stages} -> zmq {endpoint} {options}")
+            run.stop()
+            assert run.status == 0, run.stderr
+            return run.stderr.count(f"tap captures {b}, over which zmq:1 sends") + run.stderr.count("tap captures lo, over")
+        assert warnings(b, "tcp://10.1.1.1:5555") == 1
+        assert warnings(b, f"tcp://{b}:5555") == 1
+        assert warnings(b, "'tcp://*:5555'") == 1
+        assert warnings(b, "tcp://10.1.1.2:5555", options="connect=yes insecure=yes linger=0ms") == 1
+        assert warnings("lo", "tcp://127.0.0.1:5555") == 1
+        assert warnings(f"lo,{b}", "tcp://127.0.0.1:5555,tcp://10.1.1.1:5556") == 2
+        assert warnings(b, "tcp://127.0.0.1:5555") == 0
+        assert warnings(a, "tcp://10.1.1.1:5555") == 0
+        assert warnings(a, "'tcp://*:5555'") == 0
+        assert warnings(b, "tcp://10.1.1.1:5555", "-> bpf 'not tcp port 5555'") == 0
+        assert warnings(b, f"ipc://{t.tempdir()}/socket") == 0
+
+
 def test_promiscuity_ends_with_the_process():
     t.need_root()
     with t.Namespace() as ns:
