@@ -34,6 +34,15 @@ static void ask_queues(int fd, const char *name, struct device *device)
 		device->queues_max = device->queues;
 }
 
+static void ask_mtu(int fd, const char *name, struct device *device)
+{
+	struct ifreq request = {0};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCGIFMTU, &request) == 0)
+		device->mtu = (unsigned)request.ifr_mtu;
+}
+
 static void ask_tags(int fd, const char *name, struct device *device)
 {
 	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
@@ -53,6 +62,7 @@ struct device device_ask(const char *name)
 	if (fd < 0)
 		return device;
 	ask_queues(fd, name, &device);
+	ask_mtu(fd, name, &device);
 	ask_tags(fd, name, &device);
 	close(fd);
 	return device;

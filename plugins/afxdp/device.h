@@ -16,6 +16,7 @@ enum device_tags {
 
 struct device {
 	unsigned queues, queues_max; /* for receiving: that it has, that it can be given */
+	unsigned mtu;
 	enum device_tags tags;
 };
 

@@ -42,16 +42,18 @@ static void sleep_ns(int64_t ns)
 static unsigned walk(struct weir_self *self, struct weir_packet *packets, unsigned max,
 		     int64_t *ret_mark_ns)
 {
-	struct afxdp_node *node = self->node;
+	const struct afxdp_node *node = self->node;
 	struct afxdp_lane *lane = self->lane;
 	int64_t now_ns = clock_ns(CLOCK_REALTIME);
+	/* Only behind a frame it is known whether its driver has room for stamps. */
+	bool ready = ring_ready(&lane->ring);
 	const struct ring_view view = {
 		.stamped = program_stamps(&node->program),
 		.ahead_ns = now_ns - clock_ns(CLOCK_MONOTONIC),
 		.now_ns = now_ns,
 		.iface = node->link.iface,
 	};
-	unsigned n = ring_walk(&lane->ring, packets, max, &view);
+	unsigned n = ready ? ring_walk(&lane->ring, packets, max, &view) : 0;
 
 	if (n && lane->lost_before) {
 		packets[0].dropped = lane->lost_before;

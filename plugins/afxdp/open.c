@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ETHERNET 1 /* LINKTYPE_ETHERNET */
+#define ETHERNET     1  /* LINKTYPE_ETHERNET */
+#define HEADER_BYTES 22 /* Ethernet's, with two VLAN tags, which the MTU does not count */
 
 #define OURS_TRIES    200
 #define OURS_PAUSE_NS 10000000L
@@ -206,7 +207,6 @@ static void warn_of_offloads(struct weir_self *self)
 
 bool afxdp_open_node(struct weir_self *self)
 {
-
 	if (!find_link(self) || !check_queues(self) || !open_packet_socket(self) ||
 	    !refuse_foreign(self))
 		return false;
@@ -217,22 +217,23 @@ bool afxdp_open_node(struct weir_self *self)
 	return true;
 }
 
-static uint16_t bind_flags(const struct afxdp_config *config, const struct afxdp_node *node)
+static bool fits_chunk(const struct afxdp_config *config, const struct afxdp_node *node)
 {
-	if (config->mode == AFXDP_ZEROCOPY)
-		return XDP_ZEROCOPY;
-	/* Left to itself, the kernel has the driver take the queue, too, if it can. */
-	return config->mode == AFXDP_AUTO && node->program.native ? 0 : XDP_COPY;
+	return node->device.mtu + HEADER_BYTES <= config->chunk_bytes - UMEM_HEADROOM_BYTES;
 }
 
 int afxdp_open_ring(const struct afxdp_config *config, const struct afxdp_node *node,
 		    struct ring *ring, uint32_t queue)
 {
 	uint64_t share = config->umem_bytes / node->queues.count;
+	bool native = node->program.native;
 	const struct ring_choice choice = {
 		.chunks = (uint32_t)(share / config->chunk_bytes),
 		.chunk_bytes = (uint32_t)config->chunk_bytes,
-		.flags = bind_flags(config, node),
+		.zerocopy = native &&
+			    (config->mode == AFXDP_ZEROCOPY || config->mode == AFXDP_AUTO),
+		.copy = config->mode != AFXDP_ZEROCOPY,
+		.fits = fits_chunk(config, node),
 	};
 	int failure = ring_open(ring, node->link.name, queue, &choice);
 
@@ -288,8 +289,9 @@ static void say_mode(struct weir_self *self)
 			 node->link.name, strerror(-node->native_failure));
 	if (!lane->ring.whole)
 		weir_log(self, WEIR_WARN,
-			 "this kernel does not hand over frames of several chunks: larger ones "
-			 "than chunk= will be rx-dropped");
+			 "%s: frames of several chunks are not handed over here: larger ones than "
+			 "chunk= will be rx-dropped",
+			 node->link.name);
 }
 
 bool afxdp_open_lane(struct weir_self *self)

@@ -36,33 +36,53 @@
 
 /* ---- Opening ---- */
 
-static int bind_once(struct ring *ring, const char *interface, const struct ring_choice *choice)
+static int bind_once(struct ring *ring, const char *interface, uint16_t flags)
 {
-	struct xsk_socket_config config = {
+	const struct xsk_socket_config config = {
 		.rx_size = ring->umem.ring_size,
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
-		.bind_flags = (uint16_t)(choice->flags | XDP_USE_NEED_WAKEUP | XDP_USE_SG),
+		.bind_flags = (uint16_t)(flags | XDP_USE_NEED_WAKEUP),
 	};
-	int failure = xsk_socket__create(&ring->socket, interface, ring->queue, ring->umem.handle,
-					 &ring->rx, NULL, &config);
 
-	ring->whole = failure != -EINVAL;
-	if (ring->whole)
-		return failure;
-	config.bind_flags = (uint16_t)(choice->flags | XDP_USE_NEED_WAKEUP);
+	ring->whole = flags & XDP_USE_SG;
 	return xsk_socket__create(&ring->socket, interface, ring->queue, ring->umem.handle,
 				  &ring->rx, NULL, &config);
+}
+
+/* The best way that driver and kernel know: frames of several chunks came to zero-copy drivers one
+ * by one, and to the kernel with Linux 6.6. */
+static int bind_best(struct ring *ring, const char *interface, const struct ring_choice *choice)
+{
+	const struct {
+		bool wanted;
+		uint16_t flags;
+	} ways[] = {
+		{choice->zerocopy, XDP_ZEROCOPY | XDP_USE_SG},
+		{choice->zerocopy && choice->fits, XDP_ZEROCOPY},
+		{choice->copy, XDP_COPY | XDP_USE_SG},
+		{choice->copy, XDP_COPY},
+	};
+	int failure = -EOPNOTSUPP;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (!ways[i].wanted)
+			continue;
+		failure = bind_once(ring, interface, ways[i].flags);
+		if (failure != -EOPNOTSUPP && failure != -EINVAL)
+			break;
+	}
+	return failure;
 }
 
 /* The kernel lets go of a queue a moment after the socket before has been closed. */
 static int bind_queue(struct ring *ring, const char *interface, const struct ring_choice *choice)
 {
 	const struct timespec pause = {.tv_nsec = BUSY_PAUSE_NS};
-	int failure = bind_once(ring, interface, choice);
+	int failure = bind_best(ring, interface, choice);
 
 	for (int i = 0; i < BUSY_TRIES && failure == -EBUSY; i++) {
 		nanosleep(&pause, NULL);
-		failure = bind_once(ring, interface, choice);
+		failure = bind_best(ring, interface, choice);
 	}
 	return failure;
 }

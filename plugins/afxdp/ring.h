@@ -37,7 +37,8 @@ struct ring_view {
 
 struct ring_choice {
 	uint32_t chunks, chunk_bytes;
-	uint16_t flags; /* of bind(2): XDP_COPY, XDP_ZEROCOPY or neither */
+	bool zerocopy, copy; /* what may be; the first is tried first */
+	bool fits;           /* whatever the interface receives fits into a chunk */
 };
 
 /* Opens and binds a socket for a queue, which gets nothing yet; tries for up to two seconds where

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <xdp/xsk.h>
 
+/* The kernel's, in front of each frame. */
+#define UMEM_HEADROOM_BYTES 256u
+
 struct umem {
 	uint8_t *area;
 	uint32_t chunks, chunk_bytes;

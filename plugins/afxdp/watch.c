@@ -16,7 +16,7 @@
 /* A format of its own each, since a log line of one format is held back for a second. */
 static void say(struct weir_self *self, enum link_state state)
 {
-	struct afxdp_node *node = self->node;
+	const struct afxdp_node *node = self->node;
 	const char *name = node->link.name;
 
 	if (state == LINK_UP)

@@ -129,6 +129,42 @@ def test_stopped_for_a_while_it_loses_by_name():
             assert report["lost"] == sum_of(report, "rx-dropped", "rx-ring-full")
 
 
+def test_sizes_in_combinations():
+    """Each takes everything, or says what it lost, or is refused with what would work."""
+    need_xdp()
+    sent = numbered(2000)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for umem in ("128KiB", "512KiB", "4MiB", "33MiB"):
+            for chunk in ("2KiB", "4KiB"):
+                for queues in ("all", "0,1"):
+                    run = t.Run("-e", f"tap = afxdp {b} umem={umem} chunk={chunk} queues={queues}; tap -> null", netns=ns)
+                    if umem == "128KiB":
+                        run.wait()
+                        assert run.status == 2 and re.search(r"umem=\d+KiB would work", run.stderr), run.stderr
+                        continue
+                    run.wait_for("running")
+                    f.send(ns, a, sent)
+                    report = finish(run)
+                    assert out(report) + report["lost"] == counter(report, "redirected") == 2000, (umem, chunk)
+                    assert report["lost"] == 0 or umem == "512KiB", (umem, chunk, report["lost"])
+
+
+def test_the_ledger_in_between():
+    """200 signals for it a second disturb nothing."""
+    need_xdp()
+    sent = numbered(20000)
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = started(ns, f"tap = afxdp {b}; tap -> null")
+        for i in range(100):
+            run.process.send_signal(signal.SIGUSR1)
+            f.send(ns, a, sent[i * 200:i * 200 + 200])
+        report = finish(run)
+        assert out(report) == counter(report, "redirected") == 20000 and report["lost"] == 0
+        assert run.stderr.count("weir: ledger") > 1
+
+
 def test_stop_in_the_middle_of_traffic():
     """What comes in while a lane stops is neither read nor counted, but passed on."""
     need_xdp()
