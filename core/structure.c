@@ -77,6 +77,27 @@ static void check_resource(GHashTable *owners, const struct weir_node *node, uns
 		claim(owners, node, i, *each, *each, errors);
 }
 
+#define STANDARD_INPUT "< -" /* beside "-", which pipe writes to, and absolute names */
+
+/* It has one reader, and `weir run -` is one. */
+static void check_stdin(GHashTable *owners, const struct weir_node *node, unsigned i,
+			struct weir_errors *errors)
+{
+	const struct weir_node *owner = g_hash_table_lookup(owners, STANDARD_INPUT);
+
+	if (strcmp(errors->source, "-") == 0)
+		weir_errors_add(errors, node->values[i].where,
+				"'%s' reads standard input, from which this text comes: give the "
+				"text as a file or by -e",
+				node->name);
+	else if (owner)
+		weir_errors_add(errors, node->values[i].where,
+				"'%s' reads standard input, which '%s' reads already", node->name,
+				owner->name);
+	else
+		g_hash_table_insert(owners, g_strdup(STANDARD_INPUT), (gpointer)node);
+}
+
 static void check_read(GHashTable *owners, const struct weir_node *node, unsigned i,
 		       const char *file, struct weir_errors *errors)
 {
@@ -100,8 +121,12 @@ static void check_files_read(GHashTable *owners, const struct weir_node *node, u
 		check_read(owners, node, i, *(const char *const *)at, errors);
 	if (option->type != WEIR_INFILES)
 		return;
-	for (const char *const *file = *(const char *const *const *)at; file && *file; file++)
-		check_read(owners, node, i, *file, errors);
+	for (const char *const *file = *(const char *const *const *)at; file && *file; file++) {
+		if (strcmp(*file, "-") == 0)
+			check_stdin(owners, node, i, errors);
+		else
+			check_read(owners, node, i, *file, errors);
+	}
 }
 
 typedef void (*check_fn)(GHashTable *owners, const struct weir_node *node, unsigned option,

@@ -83,6 +83,55 @@ def test_usual_slips_of_the_command_line():
     assert done.returncode == 2 and "- is no text" in done.stderr, done.stderr
 
 
+def test_what_is_refused():
+    """Each refusal that docs/language.md names, of plugins that are there, with file, line and column."""
+    path = os.path.join(tempdir(), "office.weir")
+    for text, at, words in (
+            ("a -> nulll", "1:1", "there is no plugin or name 'a'"),
+            ("pcap-replay x -> nulll", "1:18", "there is no plugin or name 'nulll'; did you mean 'null'?"),
+            ("\npcap-replay x limt=5 -> null", "2:15", "pcap-replay has no option 'limt'; did you mean 'limit'?"),
+            ("k = bpf ip\npcap-replay x -> k.rset -> null", "2:20", "bpf has no output 'rset'; did you mean 'rest'?"),
+            ("k = bpf ip\npcap-replay x -> kk.rest -> null", "2:18", "there is no name 'kk'; did you mean 'k'?"),
+            ("k = bpf ip; k = bpf tcp\npcap-replay x -> k -> null", "1:13", "the name 'k' is given twice"),
+            ("bpf ip -> null", "1:1", "nothing feeds 'bpf:1'"),
+            ("pcap-replay x -> bpf ip", "1:18", "'bpf:1' leads nowhere"),
+            ("k = bpf ip\npcap-replay x -> null", "1:1", "no flow uses 'k'"),
+            ("a = bpf ip; b = bpf tcp; pcap-replay x -> a -> b -> a; b.rest -> null", "1:53", "a cycle: a -> b -> a"),
+            ("a = pcap-replay x; n = null; a -> n; a -> n", "1:43", "'a.out -> n' is there twice"),
+            ("pcap-replay x -> pcap-replay y -> null", "1:18", "'pcap-replay:2' is a source, and cannot be fed"),
+            ("pcap-replay x -> null -> null", "1:18", "'null:1' is a sink, and cannot be read"),
+            ("n = null; pcap-replay x -> n.discarded -> null", "1:30", "the outcomes of sink 'n' are counted"),
+            ("pcap-replay x limit=many -> null", "1:15", "pcap-replay limit=many: expected a number"),
+            ("pcap-replay x -> snaplen 262145 -> null", "1:26", "snaplen 262145: expected a size"),
+            ("pcap-replay x -> snaplen 1K -> null", "1:26", "'1K' could be 1KB (decimal) or 1KiB (binary)"),
+            ("pcap-replay x limit=1 limit=2 -> null", "1:23", "option 'limit' is given twice"),
+            ("pcap-replay x files=y -> null", "1:15", "option 'files' is given twice"),
+            ("pcap-replay ${x} -> null", "1:13", "variable 'x' is not set: use --set x=VALUE, or write ${x:-VALUE}"),
+            ("a = pcap-replay x; a -> pcap y.pcap; a -> pcap ./y.pcap", "1:48", "'pcap:1' and 'pcap:2' have the same file"),
+            ("a = pcap-replay x; a -> zmq ipc:///e; a -> zmq ipc:///e", "1:48", "'zmq:1' and 'zmq:2' have the same endpoint"),
+            ("pcap-replay - -> null; pcap-replay x,- -> null", "1:36", "'pcap-replay:2' reads standard input, which "
+             "'pcap-replay:1' reads already"),
+            ("pcap-replay -,- -> null", "1:13", "'pcap-replay:1' reads standard input, which 'pcap-replay:1' reads already"),
+            ("a = pcap-replay x; a -> pipe -; a -> pipe -", "1:43", "'pipe:1' and 'pipe:2' have the same endpoint -"),
+            ("k = bpf ip; pcap-replay x -> k.rest", "1:30", "an output cannot end a flow: expected '->' after 'k.rest'"),
+            ("# nothing\n", "1:1", "the text is empty"),
+            ("k = null", "1:1", "there is no flow")):
+        with open(path, "w") as file:
+            file.write(text)
+        for args, name in ((["-e", text], "-e"), ([path], path)):
+            errors = check(*args)
+            assert any(line.startswith(f"{name}:{at}: ") and words in line for line in errors.splitlines()), f"{text}: {errors}"
+    for text, words in (("afpacket lo lanes=2 -> pcap x.pcap", "is written by 2 lanes: put %{lane} in its name, or 'queue lanes=1' before it"),
+                        ("afpacket lo lanes=2 fanout=rnd -> dedup -> null", "needs whole flows, and fanout=rnd splits them: "
+                         "fanout=hash, or 'queue lanes=2' before it")):
+        assert words in check("-e", text)
+
+
+def test_standard_input_is_either_the_text_or_packets():
+    assert "-:1:13: 'pcap-replay:1' reads standard input, from which this text comes" in check("-", stdin="pcap-replay - -> null")
+    check("-e", "pcap-replay - -> pipe -", expect=0)
+
+
 def test_usual_slips_of_the_text():
     for text, words in (
             ("afpacket lo port 53 -> null", "1:13: afpacket takes one bare word, its interface: several are written afpacket "
