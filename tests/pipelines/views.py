@@ -34,7 +34,7 @@ def test_lanes_of_the_report_add_up():
     assert node(report, "snaplen:1")["outputs"]["out"]["captured_bytes"] == 9000 * 50
     assert [thread["name"] for thread in report["threads"]] == [*(f"numbers:1/{i}" for i in range(3)), "main"]
     assert 0 < sum(thread["cpu_seconds"] for thread in report["threads"]) <= report["cpu_seconds"] + 0.01
-    assert node(report, "numbers:1")["options"] == {"count": "3000", "lanes": "3", "gap": "1us", "start": "0s",
+    assert node(report, "numbers:1")["options"] == {"count": "3000", "lanes": "3", "gap": "1us", "start": "0s", "pps": "0",
                                                     "bytes": "64"}
 
 
