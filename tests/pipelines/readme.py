@@ -252,6 +252,32 @@ def test_defaults_that_capacity_reckons_with():
         assert f"{option}={default}" in text, f"{plugin} {option}={default}"
 
 
+def test_the_arithmetic_of_line_rate():
+    """Each row of the page's tables, out of sizes, rates and what a frame takes on the wire."""
+    with open(page("line-rate.md")) as file:
+        text = file.read()
+    sizes = {"60 bytes": 60, "IMIX": (7 * 60 + 4 * 590 + 1514) / 12, "1,514 bytes": 1514}
+
+    def per_second(gbit, size):
+        return gbit * 1e9 / 8 / (size + 24)
+    rates = re.findall(r"^\| (\d+) Gbit/s \|((?: [\d,]+ \| [\d,]+\.\d \|){3})$", text, re.M)
+    assert len(rates) == 5
+    for gbit, row in rates:
+        expect = [f"{n:,}" for size in sizes.values() for rate in [per_second(int(gbit), size)]
+                  for n in (round(rate), round(1e9 / rate, 1))]
+        assert row.replace("|", "").split() == expect, (gbit, row, expect)
+    rings = re.findall(r"^\| (\d+) Gbit/s \| ([\w, ]+) \| ([\d.]+) GB/s \| (.*) \|$", text, re.M)
+    assert len(rings) == 5
+    for gbit, packets, filled, times in rings:
+        rate = per_second(int(gbit), sizes[packets]) * (sizes[packets] + 100)
+        expect = [f"{n * 2**20 / rate * 1000:,.0f} ms" for n in (64, 1024, 4096)]
+        assert (filled, times.split(" | ")) == (f"{rate / 1e9:.2f}", expect), (gbit, packets, expect)
+    busy = re.findall(r"^\| (\d+) Gbit/s \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)
+    assert len(busy) == 2
+    for gbit, *row in busy:
+        assert row == [f"{per_second(int(gbit), size) * 700 / 1e9:.1f}" for size in sizes.values()], (gbit, row)
+
+
 def test_manual_pages():
     """Without a complaint of groff, and with every command, option and signal."""
     t.need_program("groff")
