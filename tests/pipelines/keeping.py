@@ -354,12 +354,16 @@ def test_a_file_is_complete_when_its_name_appears():
     if fd < 0 or libc.inotify_add_watch(fd, folder.encode(), IN_CREATE | IN_MOVED_TO) < 0:
         raise Skip("inotify cannot be used")
     seen = {}
-    run = Run(*PLUGINS, "-e", f"disk = pcap {folder}/%s.pcap rotate-size=100KB; numbers count=20000 bytes=1000 -> disk")
-    while run.process.poll() is None or (names := arrivals(fd)):
-        for name in names if run.process.poll() is not None else arrivals(fd):
+
+    def look():
+        for name in arrivals(fd):
             if name.endswith(".pcap"):
                 assert name not in seen, f"{name} appeared twice"
                 seen[name] = len(packets_of(f"{folder}/{name}"))
+    run = Run(*PLUGINS, "-e", f"disk = pcap {folder}/%s.pcap rotate-size=100KB; numbers count=20000 bytes=1000 -> disk")
+    while run.process.poll() is None:
+        look()
+    look()
     os.close(fd)
     run.wait()
     assert run.status == 0 and set(seen) == set(visible(folder)) and sum(seen.values()) == 20000, run.stderr
