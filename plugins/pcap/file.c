@@ -146,9 +146,9 @@ static void note_vanished(struct site *site, struct file *file)
 	weir_log(site->self, WEIR_WARN, "%s was removed by somebody, with %llu packets", file->part,
 		 (unsigned long long)file->packets);
 	weir_event(site->self, "file-vanished", "%s packets=%llu bytes=%llu", file->part,
-		   (unsigned long long)file->packets, (unsigned long long)file->end);
+		   (unsigned long long)file->packets, (unsigned long long)file->whole);
 	weir_count(site->self, VANISHED, file->packets);
-	weir_count(site->self, FILE_BYTES, file->end);
+	weir_count(site->self, FILE_BYTES, file->whole);
 	close(file->cached_fd);
 	if (file->direct_fd >= 0)
 		close(file->direct_fd);
@@ -156,7 +156,9 @@ static void note_vanished(struct site *site, struct file *file)
 	file->part = NULL;
 	file->cached_fd = file->direct_fd = -1;
 	file->end = file->whole = file->whole_at = file->packets = 0;
+	/* A record may have been cut in two. */
 	file->gap = true;
+	file->trouble = WRITE_ERROR;
 }
 
 static void look_after(struct site *site, struct file *file)
@@ -283,12 +285,13 @@ static struct weir_extent store(struct site *site, struct file *file, const stru
 	return stored;
 }
 
-static void tell_keeper(struct site *site, struct file *file)
+/* Of a file that is open, so many bytes are on disk. */
+static void tell_keeper(struct site *site, struct file *file, uint64_t bytes)
 {
 	if (!site->keeper)
 		return;
-	keeper_grow(site->keeper, (int64_t)(file->end - file->counted));
-	file->counted = file->end;
+	keeper_grow(site->keeper, (int64_t)(bytes - file->counted));
+	file->counted = bytes;
 }
 
 void file_write(struct site *site, struct file *file, struct stretch *stretch)
@@ -304,7 +307,7 @@ void file_write(struct site *site, struct file *file, struct stretch *stretch)
 	if (ready(site, file, stretch->namer, stretch->block_at + begin))
 		stored = store(site, file, stretch, begin);
 	settle(site, file, stretch, &stored);
-	tell_keeper(site, file);
+	tell_keeper(site, file, file->end);
 }
 
 static void report(struct site *site, const struct file *file, const char *name, uint64_t bytes)
@@ -362,8 +365,7 @@ void file_finish(struct site *site, struct file *file, struct namer *namer)
 	if (!file->part || file->gap)
 		ready(site, file, namer, UINT64_MAX);
 	put_tail(site, file);
-	file->end = 0;
-	tell_keeper(site, file);
+	tell_keeper(site, file, 0);
 	if (!file->part || fstat(file->cached_fd, &status) != 0)
 		return;
 	if (status.st_size == 0) {

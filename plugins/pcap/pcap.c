@@ -12,8 +12,11 @@
 #include "recover.h"
 #include "refuse.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static bool pcap_check(struct weir_self *self)
 {
@@ -48,6 +51,22 @@ static bool set_format(struct weir_self *self, struct format *format)
 			       comment_bytes(config));
 }
 
+/* Before privileges are dropped: others than root cannot read the keys of servers, as a rule. */
+static bool open_keys(struct weir_self *self, struct site *site)
+{
+	const char *path = site->config->tls_keys;
+
+	if (path && access(path, R_OK) != 0 && errno != ENOENT) {
+		weir_error(self, "tls-keys", "%s cannot be read: %s", path, strerror(errno));
+		return false;
+	}
+	if (path)
+		site->keys = keys_new(path);
+	if (path && !site->keys)
+		weir_error(self, "tls-keys", "out of memory");
+	return !path || site->keys;
+}
+
 static bool pcap_open(struct weir_self *self)
 {
 	const struct config *config = self->config;
@@ -62,11 +81,9 @@ static bool pcap_open(struct weir_self *self)
 	site->self = self;
 	site->config = config;
 	node->first_ns = INT64_MAX;
-	/* Others than root cannot read the keys of servers, as a rule. */
-	if (config->tls_keys)
-		site->keys = keys_new(config->tls_keys);
 	writer_init(&node->writer, site);
-	if (set_format(self, &site->format) && (site->keys || !config->tls_keys))
+	ok = open_keys(self, site) && ok;
+	if (set_format(self, &site->format))
 		return ok;
 	weir_error(self, NULL, "out of memory");
 	return false;

@@ -162,6 +162,22 @@ def test_a_file_that_is_removed_while_it_is_written():
     assert numbers_of(f"{folder}/x.pcap") == list(range(30, number))
 
 
+def test_a_file_that_is_removed_in_the_middle_of_a_record():
+    folder = tempdir()
+    feed = Feed(f"disk = pcap {folder}/x.pcapng buffer=8MiB; in -> disk; in -> null")
+    part = f"{folder}/x.pcapng.part"
+    feed.write(header() + b"".join(record(i, 1000) for i in range(1500)))  # more than a block, less than two
+    wait_until(lambda: os.path.exists(part) and os.path.getsize(part) >= MiB, 20, "the first block")
+    gone = os.path.getsize(part)
+    os.unlink(part)
+    number = resumes(feed, 1500, lambda: os.path.exists(part))
+    run = feed.end()
+    parts = outcomes(run)
+    check_parts(run, number, "write-error")
+    assert counter(run, "vanished") > 1000 and parts.get("write-error", 0) == (gone == MiB)
+    assert tcpdump_count(f"{folder}/x.pcapng") == parts["written"] - counter(run, "vanished")
+
+
 def test_a_tmpfs_that_is_read_only_for_a_while():
     with tmpfs("32m") as folder:
         feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null")
