@@ -9,19 +9,40 @@
 struct entry {
 	struct weir_interface interface;
 	const struct weir_node *node;
+	uint16_t id;
 };
 
 struct weir_interfaces {
 	pthread_mutex_t lock; /* of writers */
+	GHashTable *known;    /* under lock: the set of entries, since a file can describe 65,535 */
 	unsigned count;       /* published with release */
 	struct entry *entries[MAX_INTERFACES];
 };
+
+static guint hash_entry(gconstpointer key)
+{
+	const struct entry *entry = key;
+
+	return g_str_hash(entry->interface.name) ^ g_direct_hash(entry->node) ^
+	       entry->interface.linktype * 31;
+}
+
+static gboolean equal_entries(gconstpointer a, gconstpointer b)
+{
+	const struct entry *one = a, *other = b;
+
+	return one->node == other->node && one->interface.linktype == other->interface.linktype &&
+	       one->interface.snaplen == other->interface.snaplen &&
+	       strcmp(one->interface.name, other->interface.name) == 0 &&
+	       g_strcmp0(one->interface.description, other->interface.description) == 0;
+}
 
 struct weir_interfaces *weir_interfaces_new(void)
 {
 	struct weir_interfaces *interfaces = g_new0(struct weir_interfaces, 1);
 
 	pthread_mutex_init(&interfaces->lock, NULL);
+	interfaces->known = g_hash_table_new(hash_entry, equal_entries);
 	return interfaces;
 }
 
@@ -29,6 +50,7 @@ void weir_interfaces_free(struct weir_interfaces *interfaces)
 {
 	if (!interfaces)
 		return;
+	g_hash_table_unref(interfaces->known);
 	for (unsigned i = 0; i < interfaces->count; i++) {
 		g_free((char *)interfaces->entries[i]->interface.name);
 		g_free((char *)interfaces->entries[i]->interface.description);
@@ -38,43 +60,36 @@ void weir_interfaces_free(struct weir_interfaces *interfaces)
 	g_free(interfaces);
 }
 
-static bool equal(const struct entry *entry, const struct weir_node *node,
-		  const struct weir_interface *interface)
+static uint16_t append(struct weir_interfaces *interfaces, const struct entry *wanted)
 {
-	return entry->node == node && entry->interface.linktype == interface->linktype &&
-	       entry->interface.snaplen == interface->snaplen &&
-	       strcmp(entry->interface.name, interface->name ? interface->name : "") == 0 &&
-	       g_strcmp0(entry->interface.description, interface->description) == 0;
-}
+	struct entry *entry = g_memdup2(wanted, sizeof(*wanted));
 
-static unsigned append(struct weir_interfaces *interfaces, const struct weir_node *node,
-		       const struct weir_interface *interface)
-{
-	struct entry *entry = g_new0(struct entry, 1);
-	unsigned id = interfaces->count;
-
-	*entry = (struct entry){*interface, node};
-	entry->interface.name = g_strdup(interface->name ? interface->name : "");
-	entry->interface.description = g_strdup(interface->description);
-	interfaces->entries[id] = entry;
-	__atomic_store_n(&interfaces->count, id + 1, __ATOMIC_RELEASE);
-	return id;
+	entry->id = (uint16_t)interfaces->count;
+	entry->interface.name = g_strdup(wanted->interface.name);
+	entry->interface.description = g_strdup(wanted->interface.description);
+	interfaces->entries[interfaces->count] = entry;
+	g_hash_table_add(interfaces->known, entry);
+	__atomic_store_n(&interfaces->count, interfaces->count + 1, __ATOMIC_RELEASE);
+	return entry->id;
 }
 
 uint16_t weir_interfaces_add(struct weir_interfaces *interfaces, const struct weir_node *node,
 			     const struct weir_interface *interface)
 {
-	unsigned id;
+	struct entry wanted = {*interface, node, MAX_INTERFACES};
+	const struct entry *known;
+	uint16_t id = MAX_INTERFACES;
 
+	if (!wanted.interface.name)
+		wanted.interface.name = "";
 	pthread_mutex_lock(&interfaces->lock);
-	for (id = 0; id < interfaces->count; id++) {
-		if (equal(interfaces->entries[id], node, interface))
-			break;
-	}
-	if (id == interfaces->count && id < MAX_INTERFACES)
-		id = append(interfaces, node, interface);
+	known = g_hash_table_lookup(interfaces->known, &wanted);
+	if (known)
+		id = known->id;
+	else if (interfaces->count < MAX_INTERFACES)
+		id = append(interfaces, &wanted);
 	pthread_mutex_unlock(&interfaces->lock);
-	return (uint16_t)id;
+	return id;
 }
 
 unsigned weir_interfaces_count(const struct weir_interfaces *interfaces)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -271,11 +272,24 @@ static void fill_standard_streams(void)
 	close(fd);
 }
 
+/* Interfaces, lanes and peers take many, and nothing here uses select(), for which the lower limit
+ * is kept. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	int status;
 
 	fill_standard_streams();
+	raise_descriptor_limit();
 	status = dispatch(argc, argv);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;

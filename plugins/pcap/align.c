@@ -18,12 +18,13 @@ static int64_t shift_ns(int64_t ts_ns)
 int64_t align_after(int64_t ts_ns, int64_t period_ns, bool local)
 {
 	int64_t before_ns = local ? shift_ns(ts_ns) : 0, change_ns;
-	int64_t phase_ns = (ts_ns + before_ns) % period_ns;
+	int64_t phase_ns = (ts_ns % period_ns + before_ns) % period_ns;
 	int64_t next_ns;
 
 	if (phase_ns < 0)
 		phase_ns += period_ns;
-	next_ns = ts_ns - phase_ns + period_ns;
+	if (__builtin_add_overflow(ts_ns, period_ns - phase_ns, &next_ns))
+		return INT64_MAX;
 	if (!local)
 		return next_ns;
 	/* The day on which summer time begins has 23 hours. */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What careless users and attackers do: closed and full streams, odd files, too few descriptors, odd moments."""
-import json, os, subprocess
-from weirtest import BUILD, WEIR, Run, main, tempdir, weir
+import json, os, struct, subprocess, time
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, tempdir, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 PACKETS = "numbers count=100 -> {}"
@@ -51,6 +51,50 @@ def test_what_is_no_regular_file_is_not_replaced_by_one():
 def test_no_files_are_not_read_as_if_they_were():
     run = weir("-e", "pcap-replay '' -> null", expect=2, balanced=None)
     assert "-e:1:13: pcap-replay" in run.stderr and "expected a list of files" in run.stderr, run.stderr
+
+
+# ---- Captures ----
+
+def block(kind, body):
+    size = struct.pack("<I", 12 + len(body))
+    return struct.pack("<I", kind) + size + body + size
+
+
+def pcapng(path, interfaces, times_ns):
+    """A section of Ethernet interfaces that count nanoseconds; packets of 60 bytes go round among them."""
+    with open(path, "wb") as file:
+        file.write(block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1)))
+        for number in range(interfaces):
+            file.write(block(1, struct.pack("<HHIHHI", 1, 0, 0, 2, 4, 0x30303030 + number) +
+                             struct.pack("<HHBxxxI", 9, 1, 9, 0)))
+        for number, ns in enumerate(times_ns):
+            file.write(block(6, struct.pack("<IIIII", number % interfaces, ns >> 32, ns & 0xffffffff, 60, 60) + bytes(60)))
+    return path
+
+
+def test_a_file_of_very_many_interfaces_is_read_at_once():
+    path = pcapng(os.path.join(tempdir(), "in.pcapng"), 65_000, range(1000))
+    started = time.monotonic()
+    weir("-e", f"pcap-replay {path} -> null")
+    assert time.monotonic() - started < (30 if SANITIZED else 5)
+
+
+def test_the_ends_of_time_are_times_like_others():
+    times = [2**63 - 1, 2**63 - 2, 0, 1, 2**63, 2**64 - 1, 5, 2**62]
+    folder = tempdir()
+    path = pcapng(os.path.join(folder, "in.pcapng"), 3, times * 50)
+    for number, sink in enumerate(("pcap {}.pcapng", "pcap {}-%Y-%{{seq}}.pcap rotate-time=1h", "dedup -> pcap {}.pcap",
+                                   "queue 4MiB lanes=2 -> pcap {}-%{{lane}}.pcapng",
+                                   "pcap {}-%{{seq}}.pcapng stop-time=1d rotate-time=7d")):
+        run = weir("-e", f"pcap-replay {path} -> {sink.format(f'{folder}/out{number}')}", env={"TZ": "Asia/Tokyo"})
+        assert "runtime error" not in run.stderr, run.stderr
+
+
+# ---- Limits ----
+
+def test_the_limit_of_descriptors_is_the_higher_one():
+    text = PACKETS.format(f"zmq ipc://{tempdir()}/socket linger=0s")
+    weir(*PLUGINS, "-e", text, prefix=["prlimit", "--nofile=40:4096"])
 
 
 main()
