@@ -105,6 +105,17 @@ struct filter {
 	char text[80];
 };
 
+static struct bpf_program compile(const char *text)
+{
+	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, 262144);
+	struct bpf_program compiled;
+
+	cr_assert_eq(pcap_compile(pcap, &compiled, text, 1, PCAP_NETMASK_UNKNOWN), 0, "%s: %s",
+		     text, pcap_geterr(pcap));
+	pcap_close(pcap);
+	return compiled;
+}
+
 static struct filter filters[] = {
 	{"tcp"},
 	{"udp port 80"},
@@ -132,15 +143,42 @@ ParameterizedTestParameters(filter, takes_what_libpcap_takes)
 
 ParameterizedTest(struct filter *filter, filter, takes_what_libpcap_takes)
 {
-	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, 262144);
-	struct bpf_program compiled;
+	struct bpf_program compiled = compile(filter->text);
 	int steps = make_steps();
 
-	cr_assert_eq(pcap_compile(pcap, &compiled, filter->text, 1, PCAP_NETMASK_UNKNOWN), 0,
-		     "%s: %s", filter->text, pcap_geterr(pcap));
 	expect_same((const void *)compiled.bf_insns, compiled.bf_len, steps, filter->text);
 	pcap_freecode(&compiled);
-	pcap_close(pcap);
+	close(steps);
+}
+
+Test(filter, reads_frames_of_several_pieces)
+{
+	static uint8_t frame[9000];
+	static const struct filter deep[] = {
+		{"ether[8998:2] = 0x0102"},
+		{"ether[8999:2] = 0"},
+		{"ether[5000] = 7"},
+		{"len = 9000"},
+		{"udp"},
+		{"ether[ether[100]] = 9"},
+	};
+	static const bool expected[] = {true, false, true, true, false, true};
+	int steps = make_steps();
+
+	frame[5000] = 7;
+	frame[8998] = 1;
+	frame[8999] = 2;
+	frame[100] = 200;
+	frame[200] = 9;
+	for (size_t i = 0; i < LENGTH_OF(deep); i++) {
+		struct bpf_program compiled = compile(deep[i].text);
+		int program = filter_load((const void *)compiled.bf_insns, compiled.bf_len, steps);
+
+		cr_assert_geq(program, 0);
+		cr_expect_eq(takes(program, frame, sizeof(frame)), expected[i], "%s", deep[i].text);
+		close(program);
+		pcap_freecode(&compiled);
+	}
 	close(steps);
 }
 
