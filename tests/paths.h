@@ -8,7 +8,6 @@
 #include "pushdown.h"
 #include "wire.h"
 
-#include <criterion/criterion.h>
 #include <pcap/pcap.h>
 #include <weir/dissect.h>
 

@@ -7,6 +7,8 @@
 #include "kernel.h"
 #include "paths.h"
 
+#include <criterion/criterion.h>
+
 /* ---- One frame ---- */
 
 /* Bytes of the wire that are there behind the program, once the tag is back in its place; false:

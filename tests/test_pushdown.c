@@ -2,6 +2,8 @@
  * interpreter, and by the kernel, which checks programs more strictly. */
 #include "paths.h"
 
+#include <criterion/criterion.h>
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <sys/socket.h>

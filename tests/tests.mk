@@ -66,6 +66,8 @@ FUZZ_OBJ_stream := $(B)/plugins/zmq-source/message.o $(B)/plugins/zmq-source/str
 FUZZ_OBJ_dedup  := $(B)/plugins/dedup/key.o
 FUZZ_OBJ_keys   := $(B)/plugins/pcap/keys.o
 FUZZ_LIBS_dedup := -lxxhash
+FUZZ_OBJ_pushdown  := $(B)/plugins/afpacket/program.o
+FUZZ_LIBS_pushdown := -lpcap
 FUZZ_SEEDS_text := pipelines
 
 .SECONDEXPANSION:

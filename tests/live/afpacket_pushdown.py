@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """AF_PACKET: filters and snaplens that went into the kernel mean what they mean on a file."""
-import os, struct, subprocess
+import os, struct, subprocess, time
 
 import frames as f
 import weirtest as t
@@ -105,6 +105,30 @@ def test_nothing_foreign_gets_in_at_the_start():
         finally:
             sender.terminate()
             sender.wait()
+
+
+def processor_seconds(run):
+    """Of all its threads so far."""
+    tasks = f"/proc/{run.process.pid}/task"
+    return sum(int(open(f"{tasks}/{task}/schedstat").read().split()[0]) for task in os.listdir(tasks)) / 1e9
+
+
+def test_what_nobody_wants_costs_nothing():
+    """A million frames at the highest rate of one sender, half of them tagged, all of them rejected."""
+    t.need_root()
+    t.need_program("tcpreplay")
+    path = os.path.join(t.tempdir(), "udp.pcap")
+    f.write_pcap(path, [f.ether(f.IP, f.ipv4(17, f.udp(b"x")), *tag) for tag in ([], [(0x8100, 29)])] * 500)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = f.started(ns, f'tap = afpacket {b}; tap -> bpf "tcp or (vlan and tcp)" -> null')
+        received = f"/sys/class/net/{b}/statistics/rx_packets"
+        before, began = processor_seconds(run), time.monotonic()
+        ns.run("tcpreplay", "-q", "-i", a, "--preload-pcap", "--topspeed", "--loop=1000", path)
+        used, elapsed = processor_seconds(run) - before, time.monotonic() - began
+        assert int(ns.run("cat", received).stdout) >= 10**6
+        assert counter(f.finish(run), "kernel-packets") == 0
+    assert used < 0.02 * elapsed, f"{used:.3f} s of processor time in {elapsed:.2f} s"
 
 
 def test_filter_too_long_for_the_kernel_stays_outside():
