@@ -106,6 +106,24 @@ def test_pipelines_of_commands_anywhere():
     assert found >= 15, found
 
 
+def test_what_flags_of_other_tools_become():
+    """Each element in these tables is one."""
+    section = plain(os.path.join(t.TOP, "README.md")).partition("## From tcpdump")[2].partition("\n## ")[0]
+    cells = [line.split(" | ", 1)[1] for line in section.splitlines() if line.startswith("| `-")]
+    folder, found = t.tempdir(), 0
+    with open(os.path.join(folder, "file"), "w") as file:
+        file.write("ip")
+    mains = {"pcap": "x.pcap", "pcap-replay": "x", "afpacket": "lo"}
+    for plugin, words in re.findall(r"`(?:-> )?(afpacket|pcap-replay|pcap|bpf|snaplen|pipe|libpcap) ([^`]*)`", "\n".join(cells)):
+        element = f"{plugin} {words.replace('…', mains.get(plugin, ''))}"
+        text = f"{element} -> null" if plugin in ("afpacket", "pcap-replay", "libpcap") else \
+            f"pcap-replay x -> {element}" + ("" if plugin in ("pcap", "pipe") else " -> null")
+        done = subprocess.run([t.WEIR, "check", "-e", text], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, f"{text}: {done.stdout}"
+        found += 1
+    assert found >= 30, found
+
+
 def test_live_streams_of_the_page_on_consumers():
     t.need_root()
     t.need_program("tcpdump", "tshark")
