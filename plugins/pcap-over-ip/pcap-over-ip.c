@@ -27,7 +27,14 @@ static bool poi_check(struct weir_self *self)
 {
 	const struct config *config = self->config;
 
-	return tcp_endpoint_check(self, config->endpoint, config->insecure);
+	bool good = tcp_endpoint_check(self, config->endpoint, config->insecure);
+
+	if (config->wait_for > config->max_clients) {
+		weir_error(self, "wait-for", "there can be no %lld clients with max-clients=%lld",
+			   (long long)config->wait_for, (long long)config->max_clients);
+		good = false;
+	}
+	return good;
 }
 
 static bool poi_open(struct weir_self *self)
@@ -38,6 +45,18 @@ static bool poi_open(struct weir_self *self)
 	return server_open(&node->server, self);
 }
 
+static bool check_ports(struct weir_self *self, unsigned first)
+{
+	if (first == 0 && self->lane_count > 1)
+		weir_error(self, "endpoint", "several lanes need a port to count from, not 0");
+	else if (first + self->lane_index >= PORTS)
+		weir_error(self, "endpoint", "there is no port %u for lane %u",
+			   first + self->lane_index, self->lane_index);
+	else
+		return true;
+	return false;
+}
+
 static bool poi_lane_open(struct weir_self *self)
 {
 	const struct config *config = self->config;
@@ -45,11 +64,8 @@ static bool poi_lane_open(struct weir_self *self)
 	struct feed *feed = self->lane;
 
 	feed_init(feed, self, server, config->buffer_bytes);
-	if (server->endpoint.port + self->lane_index >= PORTS) {
-		weir_error(self, "endpoint", "there is no port %u for lane %u",
-			   server->endpoint.port + self->lane_index, self->lane_index);
+	if (!check_ports(self, server->endpoint.port))
 		return false;
-	}
 	if (!server->feeds)
 		server->feeds = calloc(self->lane_count, sizeof(struct feed *));
 	if (!server->feeds) {

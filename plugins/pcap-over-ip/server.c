@@ -102,7 +102,7 @@ static void tell_port(struct weir_self *lane, int fd)
 	if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
 		return;
 	print_address(text, sizeof(text), &address, size);
-	weir_log(lane, WEIR_INFORM, "lane %u listens on %s", lane->lane_index, text);
+	weir_log(lane, WEIR_INFORM, "listens on %s", text);
 }
 
 bool server_listen(struct server *server, struct feed *feed, struct weir_self *lane)
@@ -126,7 +126,7 @@ bool server_listen(struct server *server, struct feed *feed, struct weir_self *l
 	freeaddrinfo(found);
 	if (feed->listener.fd < 0 || !watch(server, &feed->listener, EPOLLIN))
 		return false;
-	if (server->n_feeds == 1 || endpoint->port == 0)
+	if (endpoint->port == 0)
 		tell_port(lane, feed->listener.fd);
 	return true;
 }

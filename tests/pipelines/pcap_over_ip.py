@@ -20,16 +20,16 @@ def counters(run, name="out"):
     return node(run, name)["counters"]
 
 
-def started(text, *args, lanes=1, **more):
-    """A run that listens, and its ports."""
+def started(text, *args, **more):
+    """A run that listens, and its port."""
     run = Run(*PLUGINS, *args, "-e", text, **more)
-    wait_until(lambda: len(ports_of(run)) == lanes or run.process.poll() is not None, what="no port")
-    assert run.process.poll() is None, run.stderr
-    return run, ports_of(run)
+    run.wait_for("listens on ")
+    wait_until(lambda: port_of(run))
+    return run, int(port_of(run).group(1))
 
 
-def ports_of(run):
-    return [int(port) for port in re.findall(r"listens on \S+:(\d+)", run.stderr)]
+def port_of(run):
+    return re.search(r"listens on \S+:(\d+)\n", run.stderr)
 
 
 def ended(run):
@@ -97,7 +97,7 @@ def numbers_of(data, **more):
 
 
 def test_each_client_gets_a_capture_of_its_own():
-    run, (port,) = started(f"out = pcap-over-ip 127.0.0.1:0 wait-for=3; numbers count={COUNT} -> out")
+    run, port = started(f"out = pcap-over-ip 127.0.0.1:0 wait-for=3; numbers count={COUNT} -> out")
     clients = [Client(port) for _ in range(3)]
     streams = [client.all() for client in clients]
     ended(run)
@@ -110,7 +110,7 @@ def test_each_client_gets_a_capture_of_its_own():
 
 def test_precision():
     for option, magic, fraction in (("", 0xa1b2c3d4, 7), ("precision=ns", 0xa1b23c4d, 7000)):
-        run, (port,) = started(f"numbers count=2 start=7us -> pcap-over-ip 127.0.0.1:0 {option}")
+        run, port = started(f"numbers count=2 start=7us -> pcap-over-ip 127.0.0.1:0 {option}")
         (_, found, _), _ = records_of(Client(port).all(), magic)
         ended(run)
         assert found == fraction
@@ -118,7 +118,7 @@ def test_precision():
 
 def test_files_wait_for_a_client_and_for_a_slow_one():
     ledger = os.path.join(tempdir(), "ledger")
-    run, (port,) = started(f"out = pcap-over-ip 127.0.0.1:0 buffer=1MiB; numbers count={COUNT} bytes=200 -> out",
+    run, port = started(f"out = pcap-over-ip 127.0.0.1:0 buffer=1MiB; numbers count={COUNT} bytes=200 -> out",
                            "--ledger", ledger)
     time.sleep(0.2)
     first = Client(port, start=False)
@@ -155,12 +155,12 @@ def record(number, size=1000):
 class Live:
     """A run behind a live source, which the test feeds with 20 MB a second until it is told to stop."""
 
-    def __init__(self, options, *args):
+    def __init__(self, options, *args, **more):
         self.listening = socket.socket()
         self.listening.bind(("127.0.0.1", 0))
         self.listening.listen()
         source = f"pcap-over-ip-source 127.0.0.1:{self.listening.getsockname()[1]} retry=20ms until-end=yes"
-        self.run, (self.port,) = started(f"out = pcap-over-ip 127.0.0.1:0 {options}; {source} -> out", *args)
+        self.run, self.port = started(f"out = pcap-over-ip 127.0.0.1:0 {options}; {source} -> out", *args, **more)
         self.count, self.stopping = 0, False
         self.peer, _ = self.listening.accept()
         self.thread = threading.Thread(target=self.feed, daemon=True)
@@ -283,6 +283,38 @@ def test_nonsense_and_many_connections_change_nothing():
     assert counters(run)["turned-away"] > 0 and counters(run)["ignored-bytes"] > 0
 
 
+def test_no_descriptors_are_left():
+    """Who connects then waits until there are some again, and nothing spins."""
+    need_program("prlimit")
+    limit = 24
+    live = Live("", prefix=["prlimit", f"--nofile={limit}:{limit}", "--"])
+    keeper = Client(live.port)
+    wait_until(lambda: open_descriptors(live.run) >= 9)
+    live.begin()
+    waiting = [Client(live.port) for _ in range(30)]
+    live.run.wait_for("cannot take a connection now")
+    before = processor_seconds(live.run)
+    time.sleep(1)
+    used = processor_seconds(live.run) - before
+    assert used < 0.5 or SANITIZED, f"{used} s in a second"
+    for client in waiting[:25]:
+        client.sock.shutdown(socket.SHUT_RDWR)
+    wait_until(lambda: all(client.data for client in waiting[25:]), what="not taken later")
+    run = live.end()
+    assert numbers_of(keeper.all()) == list(range(live.count))
+    for client in waiting:
+        client.all()
+    assert counters(run)["accepted"] == 31
+
+
+def test_what_cannot_be():
+    run = check("numbers -> pcap-over-ip 127.0.0.1:5000 wait-for=3 max-clients=2")
+    assert run.returncode == 2 and "no 3 clients with max-clients=2" in run.stderr, run.stderr
+    for port, why in ((0, "a port to count from"), (65535, "no port 65536 for lane 1")):
+        run = Run(*PLUGINS, "-e", f"numbers -> queue 8MiB lanes=2 -> pcap-over-ip 127.0.0.1:{port}").wait()
+        assert run.status in (1, 2) and why in run.stderr, run.stderr
+
+
 def test_what_other_machines_can_reach_is_refused_unless_asked_for():
     for plugin in ("numbers -> pcap-over-ip {}", "pcap-over-ip-source {} -> null"):
         for endpoint in ("0.0.0.0:5000", "192.0.2.1:5000", "[::]:5000", "example.org:5000"):
@@ -312,7 +344,7 @@ def test_tshark_sees_what_tcpdump_sees_in_the_file():
     need_program("tshark", "tcpdump")
     path = os.path.join(tempdir(), "numbers.pcap")
     weir(*PLUGINS, "-e", f"numbers count=2000 bytes=300 -> pcap {path} precision=us")
-    run, (port,) = started(f"out = pcap-over-ip 127.0.0.1:0; pcap-replay {path} -> out")
+    run, port = started(f"out = pcap-over-ip 127.0.0.1:0; pcap-replay {path} -> out")
     heard = subprocess.run(["tshark", "-n", "-i", f"TCP@127.0.0.1:{port}", "-w", path + ".heard"], capture_output=True,
                            text=True, timeout=120)
     ended(run)
@@ -395,7 +427,7 @@ def test_idle_is_idle():
     port = free_port()
     run = reader_of(port, "; in -> null")
     run.wait_for("cannot connect")
-    server, (other,) = started(f"pcap-over-ip-source 127.0.0.1:{port} -> pcap-over-ip 127.0.0.1:0")
+    server, other = started(f"pcap-over-ip-source 127.0.0.1:{port} -> pcap-over-ip 127.0.0.1:0")
     client = Client(other)
     before = processor_seconds(run), processor_seconds(server)
     time.sleep(2)
