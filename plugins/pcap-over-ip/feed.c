@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define CHUNK_BYTES (256u << 10)
+#define SPARE_MAX   32u
 
 void feed_init(struct feed *feed, struct weir_self *lane, struct server *server, uint64_t inbox_max)
 {
@@ -30,6 +31,10 @@ void feed_clear(struct feed *feed)
 	}
 	free(feed->chunk);
 	feed->chunk = NULL;
+	while ((chunk = feed->spare)) {
+		feed->spare = chunk->next;
+		free(chunk);
+	}
 }
 
 /* ---- The lane ---- */
@@ -49,11 +54,25 @@ static bool inbox_is_full(struct feed *feed)
 	return is_full;
 }
 
+static struct chunk *take_spare(struct feed *feed)
+{
+	pthread_mutex_lock(&feed->lock);
+	struct chunk *chunk = feed->spare;
+	if (chunk) {
+		feed->spare = chunk->next;
+		feed->n_spare--;
+	}
+	pthread_mutex_unlock(&feed->lock);
+	return chunk;
+}
+
 static struct chunk *chunk_new(struct feed *feed, size_t need)
 {
 	size_t room = need > CHUNK_BYTES ? need : CHUNK_BYTES;
-	struct chunk *chunk = malloc(sizeof(*chunk) + room);
+	struct chunk *chunk = room == CHUNK_BYTES ? take_spare(feed) : NULL;
 
+	if (!chunk)
+		chunk = malloc(sizeof(*chunk) + room);
 	if (chunk)
 		*chunk = (struct chunk){.feed = feed, .room = room};
 	return chunk;
@@ -78,7 +97,10 @@ void feed_publish(struct feed *feed)
 	struct chunk *shrunk = chunk->len < chunk->room / 2
 				       ? realloc(chunk, sizeof(*chunk) + chunk->len)
 				       : NULL;
-	chunk = shrunk ? shrunk : chunk;
+	if (shrunk) {
+		chunk = shrunk;
+		chunk->room = chunk->len;
+	}
 	feed->chunk = NULL;
 	__atomic_add_fetch(&feed->outstanding, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&feed->lock);
@@ -111,6 +133,20 @@ void feed_take(struct feed *feed)
 	weir_notify(feed->self);
 }
 
+static void chunk_free(struct feed *feed, struct chunk *chunk)
+{
+	pthread_mutex_lock(&feed->lock);
+	bool is_kept = chunk->room == CHUNK_BYTES && feed->n_spare < SPARE_MAX;
+	if (is_kept) {
+		chunk->next = feed->spare;
+		feed->spare = chunk;
+		feed->n_spare++;
+	}
+	pthread_mutex_unlock(&feed->lock);
+	if (!is_kept)
+		free(chunk);
+}
+
 void feed_give_back(struct chunk *chunk, enum outcome rest)
 {
 	struct feed *feed = chunk->feed;
@@ -120,7 +156,7 @@ void feed_give_back(struct chunk *chunk, enum outcome rest)
 	if (chunk->sum.packets > chunk->delivered)
 		weir_settle(feed->self, rest, chunk->sum.packets - chunk->delivered,
 			    chunk->sum.packet_bytes - chunk->delivered_bytes);
-	free(chunk);
+	chunk_free(feed, chunk);
 	__atomic_sub_fetch(&feed->outstanding, 1, __ATOMIC_RELEASE);
 	weir_notify(feed->self);
 }

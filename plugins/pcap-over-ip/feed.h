@@ -60,6 +60,9 @@ struct feed {
 	pthread_mutex_t lock;
 	struct chunk *oldest, **newest_end;
 	uint64_t inbox_bytes;
+	struct chunk *spare; /* memory that the kernel need not clear again: with packets of 700
+				bytes an eighth of the processor time */
+	unsigned n_spare;
 	uint32_t linktype_known; /* atomic: 1 + link type; 0: not known yet */
 	unsigned outstanding;    /* atomic: chunks that were published and not given back */
 	unsigned n_clients;      /* atomic; the server changes it */
