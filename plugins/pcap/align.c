@@ -15,6 +15,11 @@ static int64_t shift_ns(int64_t ts_ns)
 	return tm.tm_gmtoff * NS_PER_S;
 }
 
+int64_t align_later(int64_t ts_ns, int64_t ns)
+{
+	return ts_ns > INT64_MAX - ns ? INT64_MAX : ts_ns + ns;
+}
+
 int64_t align_after(int64_t ts_ns, int64_t period_ns, bool local)
 {
 	int64_t before_ns = local ? shift_ns(ts_ns) : 0, change_ns;

@@ -122,7 +122,8 @@ static void begin_stop_time(struct lane *lane, int64_t stream_ns)
 		return;
 	__atomic_compare_exchange_n(first_ns, &none, stream_ns, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
-	lane->stop_at_ns = __atomic_load_n(first_ns, __ATOMIC_RELAXED) + lane->config->stop_ns;
+	lane->stop_at_ns = align_later(__atomic_load_n(first_ns, __ATOMIC_RELAXED),
+				       lane->config->stop_ns);
 	if (lane->stop_at_ns < lane->look_at_ns)
 		lane->look_at_ns = lane->stop_at_ns;
 }

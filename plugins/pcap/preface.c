@@ -1,5 +1,6 @@
 /* preface.c: blocks that are no packets. */
 #include "preface.h"
+#include "align.h"
 #include "keys.h"
 #include "stream.h"
 
@@ -76,12 +77,6 @@ static struct header *header_new(const uint8_t *bytes, size_t len)
 	return header;
 }
 
-/* Time stands still at its end. */
-static int64_t statistics_after(int64_t ts_ns)
-{
-	return ts_ns > INT64_MAX - STATISTICS_NS ? INT64_MAX : ts_ns + STATISTICS_NS;
-}
-
 static struct header *file_header(struct lane *lane)
 {
 	return header_new(lane->scratch,
@@ -109,7 +104,7 @@ bool preface_begin(struct lane *lane, int64_t ts_ns)
 	lane->n_ifaces = 0;
 	lane->keys_at = 0;
 	lane->file->first_ns = lane->last_ns = ts_ns;
-	lane->statistics_at_ns = statistics_after(ts_ns);
+	lane->statistics_at_ns = align_later(ts_ns, STATISTICS_NS);
 	return true;
 }
 
@@ -229,7 +224,7 @@ void preface_put_statistics(struct lane *lane, int64_t ts_ns)
 {
 	size_t len = preface_tail_bytes(lane);
 
-	lane->statistics_at_ns = statistics_after(ts_ns);
+	lane->statistics_at_ns = align_later(ts_ns, STATISTICS_NS);
 	if (len == 0 || len > FORMAT_UNIT_MAX || !may_add(lane, len))
 		return;
 	stream_put_block(lane, lane->scratch, describe_all(lane, ts_ns, lane->scratch));
