@@ -62,6 +62,8 @@ static const char *libpcap_want(struct weir_self *self, const struct weir_insn *
 	struct libpcap_node *node = self->node;
 	const struct handle *handle = &node->handle;
 
+	if (!handle->pcap)
+		return "what its device can do is known once that is open";
 	if (handle->kind != HANDLE_PACKET)
 		return "this device has no filter in the kernel";
 	if (handle->is_cooked)
@@ -80,6 +82,12 @@ static const char *libpcap_want(struct weir_self *self, const struct weir_insn *
 		 "the kernel does not take a program of %u instructions: %s", len,
 		 strerror(-failure));
 	return node->refusal;
+}
+
+static const char *libpcap_pushed(struct weir_self *self)
+{
+	(void)self;
+	return "frames with a VLAN tag are passed up whole";
 }
 
 static bool libpcap_start(struct weir_self *self)
@@ -169,6 +177,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.check = libpcap_check,
 	.open = libpcap_open,
 	.want = libpcap_want,
+	.pushed = libpcap_pushed,
 	.start = libpcap_start,
 	.poll = libpcap_poll,
 	.stop = libpcap_stop,

@@ -10,6 +10,7 @@ SOURCES = {
     "afpacket": ("afpacket {tap}", "wanted"),
     "afpacket_without_pushdown": ("afpacket {tap} pushdown=no", "all"),
     "afxdp": ("afxdp {tap}", None),
+    "libpcap": ("libpcap {tap}", None),
 }
 
 FILTERS = ["tcp", "not ip", "arp", "ip6", "ip6 and tcp", "udp port 2000", "len > 1000", "len <= 64",

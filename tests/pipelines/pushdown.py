@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """`weir plan` says what goes into the kernel and what does not, and why; nobody needs privileges for that."""
-import os, re, subprocess
+import os, re, socket, subprocess
 
 import weirtest as t
 
 
-def plan(text, *prefix):
+def plan(text, *prefix, stdin=subprocess.DEVNULL):
     done = subprocess.run([*prefix, t.WEIR, "plan", "-e", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          stdin=subprocess.DEVNULL, text=True)
+                          stdin=stdin, text=True)
     assert done.returncode == 0, f"{text}: {done.returncode} {done.stderr}"
     return re.findall(r"^into the kernel, by (\w+): (.*)$", done.stdout, re.M)
 
@@ -90,6 +90,17 @@ def test_afxdp():
         raise t.Skip("the afxdp plugin is not built")
     assert said_of('tap -> bpf "tcp" -> snaplen 64 -> null', "afxdp eth1").startswith("bpf:1, snaplen:1; ")
     assert said_of("tap -> null", "afxdp eth1") == "nothing, since null:1 wants every packet whole"
+
+
+def test_libpcap():
+    """Which does not touch a socket that is standard input."""
+    if not os.path.exists(f"{t.BUILD}/plugins/libpcap.so"):
+        raise t.Skip("the libpcap plugin is not built")
+    ours, its = socket.socketpair()
+    (_, line), = plan('tap = libpcap any; tap -> bpf "tcp" -> null', stdin=its)
+    assert line == "nothing, since what its device can do is known once that is open", line
+    ours.send(b"x")
+    assert its.recv(1, socket.MSG_DONTWAIT) == b"x"
 
 
 t.main()
