@@ -57,18 +57,19 @@ $(B)/libweir.so: $(CORE_OBJ)
 	@echo "  LINK  $@"
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,libweir.so -o $@ $^ $(call pkg_libs,$(CORE_PKGS)) -lm
 
-# The library is looked for in a folder that is given as seen from the command's own.
-link_weir = $(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/$(1)' -o $@ $< -L$(B) -lweir $(call pkg_libs,$(CORE_PKGS))
+# The library is looked for in a folder that is given as seen from the command's own; and as it is, since the
+# loader does not trust the former where the command has capabilities of its own (setcap).
+link_weir = $(CC) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/$(1):$(2)' -o $@ $< -L$(B) -lweir $(call pkg_libs,$(CORE_PKGS))
 
 $(B)/weir: $(B)/core/main.o $(B)/libweir.so
 	@echo "  LINK  $@"
-	$(Q)$(call link_weir,.)
+	$(Q)$(call link_weir,.,$(abspath $(B)))
 
 # Linked anew each time: LIBDIR may be another one.
 .PHONY: $(B)/installed/weir
 $(B)/installed/weir: $(B)/core/main.o $(B)/libweir.so
 	@mkdir -p $(@D)
-	$(Q)$(call link_weir,$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR)))
+	$(Q)$(call link_weir,$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR)),$(LIBDIR))
 
 $(B)/core/%.o: core/%.c
 	@echo "  CC    $@"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An installed Weir, and a plugin's author outside this repository: installed headers, pkg-config, nothing else."""
 import glob, os, resource, subprocess
-from weirtest import BUILD, TOP, main, need_program, tempdir
+from weirtest import BUILD, SANITIZED, TOP, Namespace, Skip, main, need_program, need_root, tempdir
 
 VARIANT = os.path.basename(BUILD).partition("-")[2] or "release"
 
@@ -75,6 +75,24 @@ def test_a_plugin_built_with_pkg_config_alone():
        "k = every-second; pcap-replay x.pcap -> k -> null; k.other -> null")
     sh("make", "-s", "uninstall", f"VARIANT={VARIANT}", f"PREFIX={prefix}")
     assert not files_below(prefix), files_below(prefix)
+
+
+def test_capabilities_of_the_program_instead_of_root():
+    """What the loader does not trust then, $ORIGIN and the environment, is not needed."""
+    need_root()
+    need_program("make", "setcap", "setpriv")
+    if SANITIZED:
+        raise Skip("a program with capabilities cannot look for its own leaks")
+    prefix = tempdir()
+    sh("make", "-s", "install", f"VARIANT={VARIANT}", f"PREFIX={prefix}")
+    os.chmod(prefix, 0o755)
+    sh("setcap", "cap_net_raw=ep", f"{prefix}/bin/weir")
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    with Namespace() as ns:
+        for environment in ({}, {"WEIR_PLUGIN_PATH": "/nowhere"}):
+            done = ns.run(*nobody, f"{prefix}/bin/weir", "run", "-e", "afpacket lo -> null", "--duration", "100ms", check=False,
+                          env={**os.environ, **environment})
+            assert done.returncode == 0 and "balanced" in done.stderr, done.stderr
 
 
 def files_below(folder):

@@ -194,7 +194,7 @@ def test_a_fifo_for_each_lane():
     run = Run(*PLUGINS, "-e", f"out = pipe {folder}/%{{lane}} precision=ns; numbers count=1000 -> queue 8MiB lanes=2 -> out")
     readers = [bound_to_test(subprocess.Popen(f"cat {folder}/{lane} >{folder}/copy{lane}", shell=True)) for lane in range(2)]
     for process in readers:
-        process.wait()
+        process.wait(60)
     got = [len(f.read_pcap(f"{folder}/copy{lane}")) for lane in range(2)]
     done(run)
     assert sum(got) == 1000 and all(got) and outcomes(run) == {"written": 1000}
