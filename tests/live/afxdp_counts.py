@@ -147,7 +147,7 @@ def test_sizes_in_combinations():
                     f.send(ns, a, sent)
                     report = finish(run)
                     assert out(report) + report["lost"] == counter(report, "redirected") == 2000, (umem, chunk)
-                    assert report["lost"] == 0 or umem == "512KiB", (umem, chunk, report["lost"])
+                    assert report["lost"] == 0 or umem != "33MiB", (chunk, report["lost"])  # which has room for all of them
 
 
 def test_the_ledger_in_between():
