@@ -290,7 +290,8 @@ struct weir_plugin {
 	/* Every 10 ms of a busy lane, every 100 ms of an idle one, when the stream has reached what
 	 * weir_wake_at() asked for, on HUP, and at the end (upstream first).  May emit. */
 	void (*tick)(struct weir_self *self, const struct weir_now *now, unsigned why);
-	/* Once a second and after the last batch: sets counters from outside the data path. */
+	/* Once a second, when a sink in that lane asks for the counts of its source, and after the
+	 * last batch: sets counters from outside the data path. */
 	void (*witness)(struct weir_self *self);
 
 	/* ---- Main thread, after the lanes have ended; on state that may be half open. ---- */

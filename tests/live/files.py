@@ -53,7 +53,8 @@ def test_idle_is_idle():
     folder = tempdir()
     with Namespace() as ns:
         _, b = ns.veth()
-        run = Run("-e", f"afpacket {b} -> pcap {folder}/x.pcap keep-age=1h rotate-time=1s", netns=ns)
+        run = Run("-e", f"in = afpacket {b}; disk = pcap {folder}/x.pcap keep-age=1h rotate-time=1s on-close=true; in -> disk; "
+                  f"in -> pcap {folder}/x.pcapng tls-keys={folder}/keys", netns=ns)
         run.wait_for("running")
         before = cpu_seconds(run.process.pid)
         time.sleep(3)  # an idle capture is the case under test

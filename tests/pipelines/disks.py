@@ -223,17 +223,22 @@ ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
 """
 
 
-def check_failing_writes(error, outcome, *words):
-    """Faults that few file systems can be brought to: the calls of a library that is loaded before."""
+def in_between(text):
+    """A library, made of that C text, whose calls take the place of the system's."""
     if SANITIZED:
         raise Skip("a sanitizer's library must be loaded first")
-    folder, tools = tempdir(), tempdir()
-    with open(f"{tools}/fail.c", "w") as file:
-        file.write(FAILING_WRITES)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{tools}/fail.so", f"{tools}/fail.c", "-ldl"], check=True)
-    failing = f"{tools}/failing"
+    path = f"{tempdir()}/between"
+    with open(f"{path}.c", "w") as file:
+        file.write(text)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{path}.so", f"{path}.c", "-ldl"], check=True)
+    return f"{path}.so"
+
+
+def check_failing_writes(error, outcome, *words):
+    """Faults that few file systems can be brought to."""
+    folder, failing = tempdir(), f"{tempdir()}/failing"
     feed = Feed(f"disk = pcap {folder}/x.pcap; in -> disk; in -> null",
-                env={"LD_PRELOAD": f"{tools}/fail.so", "FAIL_WHILE": failing, "FAIL_WITH": str(error)})
+                env={"LD_PRELOAD": in_between(FAILING_WRITES), "FAIL_WHILE": failing, "FAIL_WITH": str(error)})
     part = f"{folder}/x.pcap.part"
     feed.write(header() + b"".join(record(i, 1000) for i in range(10000)))
     wait_until(lambda: os.path.exists(part) and len(parse(open(part, "rb").read())[0]) == 10000, 20, "the first packets")
@@ -254,6 +259,79 @@ def test_an_error_of_the_device():
 
 def test_a_quota():
     check_failing_writes(errno.EDQUOT, "disk-full", "the disk is full")
+
+
+WHO_CALLS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static void tell(const char *call)
+{
+	char thread[16] = "", line[64];
+	int fd = ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(getenv("WHO"), O_WRONLY | O_APPEND | O_CREAT, 0644);
+
+	prctl(PR_GET_NAME, thread);
+	snprintf(line, sizeof(line), "%s %s\n", call, thread);
+	(void)!write(fd, line, strlen(line));
+	close(fd);
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+int open(const char *path, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	int mode = va_arg(args, int);
+	va_end(args);
+	if (strstr(path, ".part"))
+		tell("open");
+	return REAL(open)(path, flags, mode);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
+{
+	tell("write");
+	return REAL(pwrite)(fd, bytes, len, at);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	tell("rename");
+	return REAL(renameat2)(from_fd, from, to_fd, to, flags);
+}
+
+int unlinkat(int fd, const char *path, int flags)
+{
+	tell("unlink");
+	return REAL(unlinkat)(fd, path, flags);
+}
+
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attributes, char *const words[], char *const environment[])
+{
+	tell("exec");
+	return REAL(posix_spawnp)(pid, file, actions, attributes, words, environment);
+}
+"""
+
+
+def test_one_thread_does_all_that_touches_the_disk():
+    folder, who = tempdir(), f"{tempdir()}/who"
+    weir(*PLUGINS, "-e", f"disk = pcap {folder}/%{{lane}}-%{{seq}}.pcapng rotate-size=1MiB keep-files=5 on-close=true; "
+         "numbers lanes=3 count=10000 bytes=1000 -> disk", env={"LD_PRELOAD": in_between(WHO_CALLS), "WHO": who})
+    with open(who) as file:
+        calls = set(file.read().splitlines())
+    assert calls == {f"{call} weir-writer" for call in ("open", "write", "rename", "unlink", "exec")}, calls
 
 
 # ---- Kills and readers ----
