@@ -57,6 +57,7 @@ struct lane {
 	int64_t last_ns;
 	uint32_t linktype;   /* of all classic files of this lane */
 	uint64_t keys_at;    /* how much of tls-keys is in the file */
+	size_t keys_kept;    /* bytes of these that would be written again behind a gap */
 	struct known *known; /* by interface id */
 	unsigned n_known;
 };

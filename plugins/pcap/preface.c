@@ -102,7 +102,7 @@ bool preface_begin(struct lane *lane, int64_t ts_ns)
 		lane->began_ns = ts_ns;
 	lane->serial++;
 	lane->n_ifaces = 0;
-	lane->keys_at = 0;
+	lane->keys_at = lane->keys_kept = 0;
 	lane->file->first_ns = lane->last_ns = ts_ns;
 	lane->statistics_at_ns = align_later(ts_ns, STATISTICS_NS);
 	return true;
@@ -250,13 +250,20 @@ static size_t keys_room(const struct lane *lane)
 	return quarter && quarter < room ? (size_t)quarter : room;
 }
 
+/* All of a long capture's keys would be too much to keep for the case of a gap. */
 static void put_lines(struct lane *lane, const uint8_t *lines, size_t len)
 {
-	struct header *header = header_new(lane->scratch,
-					   weir_pcapng_tls_keys(lane->scratch, lines, len));
+	size_t size = weir_pcapng_tls_keys(lane->scratch, lines, len);
+	struct header *header = NULL;
 
-	if (header)
+	if (lane->keys_kept + size <= KEYS_BYTES_MAX)
+		header = header_new(lane->scratch, size);
+	if (header) {
+		lane->keys_kept += size;
 		stream_insert_header(lane, header);
+	} else {
+		stream_insert_block(lane, lane->scratch, size);
+	}
 }
 
 void preface_put_keys(struct lane *lane, size_t need)

@@ -120,29 +120,56 @@ void stream_put_header(struct lane *lane, struct header *header)
 		lane->spill = lane->fill;
 }
 
-void stream_insert_header(struct lane *lane, struct header *header)
+/* Links a header where it belongs among those that have started since the last stretch. */
+static void link_header(struct lane *lane, struct header *header)
 {
-	uint32_t at = lane->spill > lane->sent ? lane->spill : lane->sent;
-	uint8_t *place = lane->block->bytes + at;
 	struct header **before = &lane->headers;
 
-	if (header->len > block_room(lane)) {
-		stream_put_header(lane, header);
-		return;
-	}
-	memmove(place + header->len, place, lane->fill - at);
-	memcpy(place, header->bytes, header->len);
-	lane->fill += header->len;
-	lane->sum.header_bytes += header->len;
-	header->at = lane->block_at + at;
 	while (*before && (*before)->at < header->at)
 		before = &(*before)->next;
 	header->next = *before;
 	*before = header;
 	if (!header->next)
 		lane->headers_end = &header->next;
-	for (struct header *later = header->next; later; later = later->next)
-		later->at += header->len;
+}
+
+static void insert(struct lane *lane, uint32_t at, const uint8_t *bytes, uint32_t len)
+{
+	uint8_t *place = lane->block->bytes + at;
+
+	memmove(place + len, place, lane->fill - at);
+	memcpy(place, bytes, len);
+	lane->fill += len;
+	lane->sum.header_bytes += len;
+	for (struct header *later = lane->headers; later; later = later->next)
+		later->at += later->at >= lane->block_at + at ? len : 0;
+}
+
+/* Where the first unit starts that has not been handed over. */
+static uint32_t unsent_at(const struct lane *lane)
+{
+	return lane->spill > lane->sent ? lane->spill : lane->sent;
+}
+
+void stream_insert_header(struct lane *lane, struct header *header)
+{
+	uint32_t at = unsent_at(lane);
+
+	if (header->len > block_room(lane)) {
+		stream_put_header(lane, header);
+		return;
+	}
+	insert(lane, at, header->bytes, header->len);
+	header->at = lane->block_at + at;
+	link_header(lane, header);
+}
+
+void stream_insert_block(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+	if (len > block_room(lane))
+		stream_put_block(lane, bytes, len);
+	else
+		insert(lane, unsent_at(lane), bytes, (uint32_t)len);
 }
 
 void stream_put_block(struct lane *lane, const uint8_t *bytes, size_t len)

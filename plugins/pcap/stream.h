@@ -31,6 +31,7 @@ void stream_put_header(struct lane *lane, struct header *header);
 void stream_insert_header(struct lane *lane, struct header *header);
 /* Whole blocks that the file can do without: room must have been reserved. */
 void stream_put_block(struct lane *lane, const uint8_t *bytes, size_t len);
+void stream_insert_block(struct lane *lane, const uint8_t *bytes, size_t len);
 /* A record: room must have been reserved. */
 void stream_put_record(struct lane *lane, const struct weir_packet *packet, uint32_t file_iface,
 		       size_t size);

@@ -2,8 +2,8 @@
 """The pcap sink on disks that are full, slow, or taken away, and what a kill leaves behind."""
 import contextlib, errno, glob, os, random, shutil, signal, struct, subprocess, time
 from weirtest import SANITIZED, Run, Skip, main, tempdir, wait_until, weir
-from capfiles import (EPB, MiB, PLUGINS, Feed, blocks_of, captured, counter, header, numbers_of, outcomes, packets_of,
-                      parse, record, small_ext4, tcpdump_count, tmpfs, visible)
+from capfiles import (DSB, EPB, IDB, SHB, MiB, PLUGINS, Feed, blocks_of, captured, counter, header, numbers_of, outcomes,
+                      packets_of, parse, record, small_ext4, tcpdump_count, tmpfs, visible)
 
 
 # ---- Disks that are full ----
@@ -59,12 +59,15 @@ def test_a_disk_that_is_full_from_the_start():
         assert outcomes(run) == {"disk-full": 1000} and visible(folder) == ["filler"]
 
 
-def test_interfaces_survive_a_full_disk():
+def test_interfaces_and_keys_survive_a_full_disk():
+    keys = f"{tempdir()}/keys"
+    with open(keys, "w") as file:
+        file.write("CLIENT_RANDOM ab cd\n")
     with tmpfs("4m") as folder:
         with open(f"{folder}/filler", "wb") as file:
             with contextlib.suppress(OSError):
                 file.write(b"x" * 8 * MiB)
-        feed = Feed(f"disk = pcap {folder}/x.pcapng; in -> disk")
+        feed = Feed(f"disk = pcap {folder}/x.pcapng tls-keys={keys}; in -> disk")
         feed.write(header() + record(0))
         feed.run.wait_for("the disk is full")
         os.unlink(f"{folder}/filler")
@@ -75,6 +78,8 @@ def test_interfaces_survive_a_full_disk():
             time.sleep(0.1)
         run = feed.end()
         assert tcpdump_count(f"{folder}/x.pcapng") == outcomes(run)["written"] > 0
+        kinds = [kind for kind, _ in blocks_of(f"{folder}/x.pcapng")]
+        assert kinds[0] == SHB and kinds.index(IDB) < kinds.index(EPB) and DSB in kinds, kinds
 
 
 def test_a_write_that_is_refused():
