@@ -221,6 +221,41 @@ def test_triage():
         assert f.bytes_of(records(os.path.join(out, name + ".pcapng"))) == wanted, name
 
 
+def test_look():
+    needs()
+    sent = mixed()
+    wanted = sent[3::6]
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = example("look", netns=ns, iface=b, filter="udp port 53", port=57112)
+        run.wait_for("running")
+        with f.inside(ns):
+            client = socket.create_connection(("127.0.0.1", 57112))
+        header = client.recv(24, socket.MSG_WAITALL)
+        assert header[:4] == b"\xd4\xc3\xb2\xa1" and header[20:] == b"\1\0\0\0"
+        f.send(ns, a, sent)
+        seen = []
+        while len(seen) < len(wanted):
+            caplen = struct.unpack("<I", client.recv(16, socket.MSG_WAITALL)[8:12])[0]
+            seen.append(client.recv(caplen, socket.MSG_WAITALL))
+        assert seen == wanted and seen
+        client.close()
+        stopped(run)
+
+
+def test_replay_to_interface():
+    needs()
+    sent = mixed()
+    path, seen = (os.path.join(t.tempdir(), name) for name in ("day.pcap", "seen.pcap"))
+    f.write_pcap(path, sent)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        analyzer = f.started(ns, f"tap = afpacket {b} direction=in; tap -> pcap {seen}")
+        done(example("replay-to-interface", netns=ns, file=path, iface=a))
+        stopped(analyzer)
+    assert f.bytes_of(f.read_pcap(seen)) == [bytes.fromhex("020000000001") + frame[6:] for frame in sent]
+
+
 def test_every_example_is_run_and_says_for_whom():
     with open(__file__) as file:
         source = file.read()

@@ -264,7 +264,7 @@ def test_defaults_that_capacity_reckons_with():
     with open(page("capacity.md")) as file:
         text = file.read()
     for plugin, option in (("afpacket", "ring"), ("pcap", "buffer"), ("zmq", "hwm"), ("zmq", "batch"), ("zmq", "max-delay"),
-                           ("dedup", "memory")):
+                           ("dedup", "memory"), ("pcap-over-ip", "buffer"), ("pcap-over-ip", "max-clients"), ("inject", "ring")):
         said = subprocess.run([t.WEIR, "plugins", plugin], check=True, stdout=subprocess.PIPE, text=True).stdout
         default = re.search(rf"^  {option}=\S+ .*default (\S+)\]", said, re.M).group(1)
         assert f"{option}={default}" in text, f"{plugin} {option}={default}"
