@@ -34,7 +34,7 @@ union config {
 static bool store(uint32_t type, const char *range, const char *text, union config *config,
 		  GPtrArray *memory, GError **error)
 {
-	struct weir_option option = {"x", type, 0, NULL, *range ? range : NULL, NULL};
+	struct weir_option option = {"x", type, 0, "", *range ? range : NULL, NULL};
 
 	memset(config, 0, sizeof(*config));
 	return weir_value_store(&option, text, config, memory, error);
@@ -226,6 +226,16 @@ Test(value, lists)
 	check_list("a\\,b,c", "a,b|c");
 	check_list("a\\b,\\,", "a\\b|,");
 	check_list("p q,r", "p q|r");
+}
+
+Test(value, lists_that_must_be_given_are_not_empty)
+{
+	struct weir_option option = {"x", WEIR_LIST, 0, NULL, NULL, NULL};
+	g_autoptr(GError) error = NULL;
+	union config config = {0};
+
+	cr_assert(!weir_value_store(&option, "", &config, NULL, &error));
+	cr_expect_str_eq(error->message, "expected a list such as a,b");
 }
 
 Test(value, strings)
