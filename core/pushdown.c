@@ -271,7 +271,9 @@ struct weir_insn *weir_pushdown_compose(const struct weir_path *paths, unsigned 
 
 	put_in_order(&order, paths, n_paths);
 	if (wants_everything(&order))
-		*ret_why_not = g_strdup("its packets are wanted whole, all of them");
+		*ret_why_not = g_strdup(order.floor == UINT32_MAX
+						? "a filter may look at any byte of a packet"
+						: "every packet is wanted whole");
 	else
 		program = assemble(&order, &len);
 	g_ptr_array_unref(order.paths);

@@ -114,8 +114,8 @@ static void print_kept_out(const struct weir_report *report, FILE *to)
 			continue;
 		if (weir_report_kept_out(entry, &kept_out))
 			packets = weir_human_count(kept_out);
-		fprintf(to, "  %s: kept out by the kernel, for %s: %s\n", entry->node->name,
-			push->what, packets ? packets : "unknown");
+		fprintf(to, "  %s: kept out by the kernel: %s, for %s\n", entry->node->name,
+			packets ? packets : "unknown", push->what);
 	}
 }
 

@@ -125,7 +125,8 @@ static void load(struct rewrite *rewrite, uint32_t at, uint32_t size)
 
 /* ---- Loads at X and k ---- */
 
-/* Behind a look at where that is, for each of the few offsets at which it is not just moved. */
+/* Behind a look at where that is.  A load from `crossing` on is not only of bytes in their places,
+ * one from behind(layout) on is only of moved ones; each in between is written out. */
 static void look_and_load(struct rewrite *rewrite, const struct weir_insn *insn, struct weir_span x)
 {
 	const struct weir_layout *layout = rewrite->layout;

@@ -3,10 +3,6 @@
 #include <glib.h>
 #include <linux/bpf_common.h>
 
-#ifndef BPF_XOR
-#define BPF_XOR 0xa0
-#endif
-
 static struct weir_span span(uint64_t lo, uint64_t hi, uint64_t step)
 {
 	if (hi > UINT32_MAX)

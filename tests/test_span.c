@@ -8,8 +8,6 @@
 #include <glib.h>
 #include <linux/bpf_common.h>
 
-#define XOR 0xa0
-
 static const struct weir_span spans[] = {
 	{0, 0, 0},
 	{7, 7, 0},
@@ -27,10 +25,10 @@ static const struct weir_span spans[] = {
 };
 
 static const uint16_t operations[] = {BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_MOD, BPF_AND,
-				      BPF_OR,  XOR,     BPF_LSH, BPF_RSH, BPF_NEG};
+				      BPF_OR,  BPF_XOR, BPF_LSH, BPF_RSH, BPF_NEG};
 static const uint16_t comparisons[] = {BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET};
 
-static bool is_one(struct weir_span span)
+static bool is_sound(struct weir_span span)
 {
 	return span.lo <= span.hi &&
 	       (span.lo == span.hi ? span.step == 0
@@ -61,7 +59,7 @@ static bool compute(uint16_t op, uint32_t a, uint32_t b, uint32_t *ret)
 	       : op == BPF_MOD ? a % b
 	       : op == BPF_AND ? (a & b)
 	       : op == BPF_OR  ? (a | b)
-	       : op == XOR     ? (a ^ b)
+	       : op == BPF_XOR ? (a ^ b)
 	       : op == BPF_LSH ? a << b
 	       : op == BPF_RSH ? a >> b
 			       : 0u - a;
@@ -72,7 +70,7 @@ static void check_operation(uint16_t op, struct weir_span a, struct weir_span b)
 {
 	struct weir_span span = weir_span_alu(op, a, b);
 
-	cr_expect(is_one(span), "op %x", op);
+	cr_expect(is_sound(span), "op %x", op);
 	for (uint32_t i = 0; i < size_of(a); i++) {
 		for (uint32_t j = 0; j < size_of(b); j++) {
 			uint32_t result;
@@ -98,7 +96,7 @@ Test(span, a_join_has_all_of_both)
 		for (unsigned b = 0; b < G_N_ELEMENTS(spans); b++) {
 			struct weir_span both = weir_span_join(spans[a], spans[b]);
 
-			cr_expect(is_one(both));
+			cr_expect(is_sound(both));
 			for (uint32_t i = 0; i < size_of(spans[a]); i++)
 				cr_assert(weir_span_has(both, nth(spans[a], i)));
 			for (uint32_t i = 0; i < size_of(spans[b]); i++)
@@ -120,7 +118,7 @@ static void check_comparison(uint16_t op, struct weir_span a, uint32_t k, bool t
 	struct weir_span left = {0};
 	bool any = weir_span_where(op, a, k, truth, &left);
 
-	cr_expect(!any || is_one(left));
+	cr_expect(!any || is_sound(left));
 	for (uint32_t i = 0; i < size_of(a); i++)
 		if (compare(op, nth(a, i), k) == truth)
 			cr_assert(any && weir_span_has(left, nth(a, i)), "%x of %u with %u, %d", op,

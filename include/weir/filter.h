@@ -31,10 +31,9 @@ struct weir_layout {
 
 /*
  * The program that returns for a packet of that layout what `program` returns for the bytes of the
- * wire.  Of a load beyond the end it is only sure that it rejects, if the program rejects then
- * whatever the offset: an offset that the packet itself gives may overflow in the kernel.  Branches
- * that cannot be taken are left out.  Packets have all the bytes before `at`, and one behind the
- * absent ones.
+ * wire.  Packets have all the bytes before `at`.  Branches that cannot be taken are left out.  An
+ * offset that a packet gives may overflow in the kernel, which then reads anywhere, before and
+ * after: a program to which that matters looks at the length first, as those of want() do.
  *
  * For free(); NULL with a reason that lives for ever: it cannot be said exactly, or is no program.
  */
