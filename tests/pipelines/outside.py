@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """An installed Weir, and a plugin's author outside this repository: installed headers, pkg-config, nothing else."""
-import glob, os, resource, subprocess
+import glob, os, resource, shutil, subprocess
 from weirtest import BUILD, SANITIZED, TOP, Namespace, Skip, main, need_program, need_root, tempdir
 
 VARIANT = os.path.basename(BUILD).partition("-")[2] or "release"
@@ -93,6 +93,19 @@ def test_capabilities_of_the_program_instead_of_root():
             done = ns.run(*nobody, f"{prefix}/bin/weir", "run", "-e", "afpacket lo -> null", "--duration", "100ms", check=False,
                           env={**os.environ, **environment})
             assert done.returncode == 0 and "balanced" in done.stderr, done.stderr
+
+
+def test_a_user_s_build_is_run_by_root():
+    need_root()
+    need_program("make", "cc")
+    prefix, folder = tempdir(), tempdir()
+    sh("make", "-s", "install", f"VARIANT={VARIANT}", f"PREFIX={prefix}")
+    sh("chown", "-R", "65534", prefix)
+    shutil.copy(f"{prefix}/lib/weir/plugins/null.so", f"{folder}/foreign.so")
+    os.chown(f"{folder}/foreign.so", 65533, -1)
+    said = sh(f"{prefix}/bin/weir", "plugins", "--plugin-path", folder)
+    assert said.partition("\nRefused\n")[2].count("\n") == 1, said
+    assert f"{folder}/foreign.so: belongs to user 65533; expected root or user 0" in said and "\n  null " in said, said
 
 
 def files_below(folder):
