@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What core promises of every run, on sources and sinks made for tests."""
 import os, signal, subprocess, time
-from weirtest import BUILD, WEIR, SANITIZED, Run, main, tempdir, weir
+from weirtest import BUILD, WEIR, SANITIZED, Run, main, need_root, tempdir, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 MANY = 100_000 if SANITIZED else 1_000_000
@@ -219,6 +219,7 @@ def test_lanes_that_do_not_fit_are_refused_with_what_would():
 
 
 def test_a_lane_that_cannot_start_fails_the_run_at_once():
+    need_root()
     for threads in range(3, 7):
         user = ("setpriv", "--reuid", str(55000 + threads), "--clear-groups", "prlimit", f"--nproc={threads}")
         run = Run(*PLUGINS, "-e", "numbers count=1000 -> queue 1MiB -> check-order", prefix=user, report=False).wait()
