@@ -10,4 +10,4 @@ PKGS_afxdp      := libxdp libbpf
 CLANG       := clang
 BPFTOOL     := $(firstword $(wildcard /usr/sbin/bpftool /sbin/bpftool) bpftool)
 TOOLS_afxdp := $(CLANG) $(BPFTOOL)
-ALSO_afxdp  := plugins/afpacket/link.c plugins/afpacket/processors.c
+ALSO_afxdp  := $(patsubst %,plugins/afpacket/%.c,link memory processors)

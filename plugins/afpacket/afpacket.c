@@ -4,6 +4,7 @@
  */
 #include "afpacket.h"
 
+#include "memory.h"
 #include "processors.h"
 
 #include <errno.h>
@@ -33,40 +34,13 @@ static bool add_link(struct weir_self *self, const char *name)
 	return true;
 }
 
-static uint64_t available_bytes(void)
-{
-	unsigned long long kib = 0;
-	char line[128];
-	FILE *file = fopen("/proc/meminfo", "re");
-
-	if (!file)
-		return UINT64_MAX;
-	while (!kib && fgets(line, sizeof(line), file))
-		sscanf(line, "MemAvailable: %llu kB", &kib);
-	fclose(file);
-	return kib ? kib * 1024 : UINT64_MAX;
-}
-
-/* The kernel would not refuse: it kills processes for the memory of a ring. */
-static bool check_memory(struct weir_self *self)
-{
-	const struct afpacket_config *config = self->config;
-	uint64_t available = available_bytes();
-
-	if (config->ring_bytes < available)
-		return true;
-	weir_error(
-		self, "ring", "ring=%lluMiB is more than the %llu MiB of memory that are available",
-		(unsigned long long)config->ring_bytes >> 20, (unsigned long long)available >> 20);
-	return false;
-}
-
 static bool afpacket_open(struct weir_self *self)
 {
 	const struct afpacket_config *config = self->config;
 	struct afpacket_node *node = self->node;
 	unsigned count = 0;
-	bool good = check_memory(self) & processors_find(self, config->cpus);
+	bool good = memory_check(self, "ring", config->ring_bytes) &
+		    processors_find(self, config->cpus);
 
 	pthread_mutex_init(&node->lock, NULL);
 	while (config->interfaces[count])

@@ -4,6 +4,7 @@
  */
 #include "afxdp.h"
 
+#include "../afpacket/memory.h"
 #include "../afpacket/processors.h"
 
 #include <net/if.h>
@@ -125,7 +126,9 @@ static bool afxdp_open(struct weir_self *self)
 		weir_error(self, NULL, "out of memory");
 		return false;
 	}
-	return processors_find(self, config->cpus) && afxdp_open_node(self);
+	bool good = memory_check(self, "umem", config->umem_bytes) &
+		    processors_find(self, config->cpus);
+	return good && afxdp_open_node(self);
 }
 
 static bool afxdp_start(struct weir_self *self)

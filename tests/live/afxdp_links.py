@@ -282,6 +282,7 @@ def test_refusals_say_what_would_work():
         refused(ns, f"{b} queues=first", "queues= takes all, or numbers and ranges such as 0,2-5")
         refused(ns, f"{b} chunk=3KiB", "chunks are of 2KiB or 4KiB")
         refused(ns, f"{b} umem=128KiB", "umem=128KiB gives each of 2 queues less than 64 chunks; umem=256KiB would work")
+        refused(ns, f"{b} umem=1TiB", "umem=1048576MiB is more than the .* MiB of memory that are available")
         refused(ns, "lo mode=native", "mode=native: lo takes no XDP program.*mode=skb would work")
 
 
