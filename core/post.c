@@ -122,11 +122,17 @@ static void limit(struct weir_post *post, struct weir_packet *packet)
 /* The same of packets that leave a post. */
 static struct weir_count sum_left(struct weir_post *post, struct weir_packet *packets, unsigned n)
 {
+	struct weir_count count = {.packets = n};
 	uint32_t longest = 0;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		count.captured += packets[i].caplen;
+		count.wire += packets[i].wirelen;
 		longest = MAX(longest, packets[i].caplen);
-	for (unsigned i = 0; longest > WEIR_MAX_CAPLEN && i < n; i++)
+	}
+	if (longest <= WEIR_MAX_CAPLEN)
+		return count;
+	for (unsigned i = 0; i < n; i++)
 		limit(post, &packets[i]);
 	return sum(packets, n);
 }
@@ -200,14 +206,13 @@ void weir_post_route(struct weir_post *post, struct weir_packet *packets, unsign
 	/* The default output comes last, since its packets are moved together in place. */
 	for (unsigned o = post->n_outlets; o-- > 0;) {
 		struct weir_packet *to = o ? moved : packets;
-		unsigned found = gather(packets, n, o, to);
 
-		if (!found)
+		count = sum_left(post, to, gather(packets, n, o, to));
+		if (count.packets == 0)
 			continue;
-		count = sum_left(post, to, found);
 		weir_row_count(&row->out[o], &count);
-		deliver(post, o, to, found, o == 0);
-		left -= found;
+		deliver(post, o, to, (unsigned)count.packets, o == 0);
+		left -= (unsigned)count.packets;
 	}
 	count_astray(post, left);
 }
