@@ -1,41 +1,60 @@
 #!/usr/bin/python3
-"""An intrusion detection on the stream: it must raise as many alerts as there are in the capture."""
+"""Other programs on the stream: each must report what there is in the capture, however it comes to them."""
 import json, os, re, subprocess, sys
 
+import frames as f
 import weirtest as t
 
 FOLDER = "consumers"
 
 
-def capture():
+def capture(*options):
     """(path, what a consumer must report)."""
     path = os.path.join(t.tempdir(), "lab.pcap")
-    done = subprocess.run([sys.executable, t.need_shared(f"{FOLDER}/gen_pcap.py"), path], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([sys.executable, t.need_shared(f"{FOLDER}/gen_pcap.py"), path, *options], check=True,
+                          stdout=subprocess.PIPE)
     return path, json.loads(done.stdout)
+
+
+def done(run):
+    run.wait()
+    assert run.status == 0 and run.report["balanced"] is True and run.report["lost"] == 0, run.stderr
+    return run
+
+
+# ---- Suricata ----
+
+def suricata_command(folder, *source):
+    t.need_program("suricata")
+    return ["suricata", "-c", t.need_shared(f"{FOLDER}/suricata.yaml"), "-S", t.need_shared(f"{FOLDER}/lab.rules"),
+            "-l", folder, "-k", "none", *source]
 
 
 def suricata(*source, prefix=(), **more):
     """Started; its logs are in .folder."""
     folder = t.tempdir()
-    command = [*prefix, "suricata", "-c", t.need_shared(f"{FOLDER}/suricata.yaml"), "-S",
-               t.need_shared(f"{FOLDER}/lab.rules"), "-l", folder, "-k", "none", *source]
-    process = t.bound_to_test(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more))
+    process = t.bound_to_test(subprocess.Popen([*prefix, *suricata_command(folder, *source)], stdout=subprocess.PIPE,
+                                               stderr=subprocess.STDOUT, text=True, **more))
     process.folder = folder
     return process
 
 
-def events_of(process):
-    with open(os.path.join(process.folder, "eve.json")) as file:
+def events_of(folder):
+    with open(os.path.join(folder, "eve.json")) as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def seen_by_suricata(folder):
+    """(alerts, packets)"""
+    events = events_of(folder)
+    stats = [event["stats"] for event in events if event["event_type"] == "stats"]
+    return sum(event["event_type"] == "alert" for event in events), stats[-1]["decoder"]["pkts"]
 
 
 def check(process, expected):
     said = process.communicate(timeout=120)[0]
     assert process.returncode == 0 and "\nE: " not in said, said
-    events = events_of(process)
-    assert sum(event["event_type"] == "alert" for event in events) == expected["alerts"]
-    stats = [event["stats"] for event in events if event["event_type"] == "stats"]
-    assert stats[-1]["decoder"]["pkts"] == expected["packets"]
+    assert seen_by_suricata(process.folder) == (expected["alerts"], expected["packets"])
 
 
 def test_suricata_at_the_end_of_a_pipe():
@@ -46,8 +65,16 @@ def test_suricata_at_the_end_of_a_pipe():
     run.process.stdout.close()
     run.process.stdout = None
     check(process, expected)
-    run.wait()
-    assert run.status == 0 and run.report["balanced"] is True, run.stderr
+    done(run)
+
+
+def test_suricata_at_a_fifo():
+    path, expected = capture()
+    fifo = os.path.join(t.tempdir(), "fifo")
+    os.mkfifo(fifo)
+    process = suricata("-r", fifo)
+    t.weir("-e", f"pcap-replay {path} -> pipe {fifo}")
+    check(process, expected)
 
 
 def test_suricata_at_a_fifo_behind_zeromq():
@@ -59,9 +86,17 @@ def test_suricata_at_a_fifo_behind_zeromq():
     process = suricata("-r", fifo)
     reader = t.Run("-e", f"zmq-source {stream} until-end=yes -> pipe {fifo}")
     t.weir("-e", f"pcap-replay {path} -> zmq {stream} wait-for=1")
-    reader.wait()
-    assert reader.status == 0 and reader.report["lost"] == 0, reader.stderr
+    done(reader)
     check(process, expected)
+
+
+def test_suricata_on_rotated_files():
+    t.need_program("suricata")
+    path, expected = capture()
+    folder = t.tempdir()
+    t.weir("-e", f"pcap-replay {path} -> pcap {folder}/%{{seq}}.pcap rotate-packets=200 precision=us")
+    assert len(os.listdir(folder)) == -(-expected["packets"] // 200)
+    check(suricata("-r", folder), expected)
 
 
 def test_suricata_behind_a_tcp_port():
@@ -75,9 +110,8 @@ def test_suricata_behind_a_tcp_port():
     reader.process.stdout.close()
     reader.process.stdout = None
     check(process, expected)
-    for run in (sender, reader):
-        run.wait()
-        assert run.status == 0 and run.report["balanced"] is True and run.report["lost"] == 0, run.stderr
+    done(sender)
+    done(reader)
 
 
 def test_suricata_that_sniffs_an_interface():
@@ -91,10 +125,90 @@ def test_suricata_that_sniffs_an_interface():
             if "Engine started" in line:
                 break
         t.weir("-e", f"pcap-replay {path} -> inject {out} pace=20kpps dst-mac=02:00:00:00:00:01", netns=ns)
-        t.wait_until(lambda: sum(event["event_type"] == "alert" for event in events_of(process)) >= expected["alerts"],
+        t.wait_until(lambda: sum(event["event_type"] == "alert" for event in events_of(process.folder)) >= expected["alerts"],
                      what="too few alerts")
         process.terminate()
         check(process, expected)
+
+
+def four_suricatas(text, path):
+    """The folders of four that a pipeline starts, each for a lane."""
+    folder = t.tempdir()
+    folders = [os.path.join(folder, str(lane)) for lane in range(4)]
+    for each in folders:
+        os.mkdir(each)
+    command = " ".join(suricata_command(f"{folder}/%{{lane}}", "-r", "/dev/stdin"))
+    done(text(path, command))
+    return folders
+
+
+def test_four_suricatas_that_weir_starts():
+    path, expected = capture()
+    folders = four_suricatas(lambda path, command: t.Run(
+        "-e", f'pcap-replay {path} -> queue 16MiB lanes=4 -> pipe exec="{command}" grace=2m'), path)
+    seen = [seen_by_suricata(folder) for folder in folders]
+    assert all(packets > 0 for _, packets in seen), seen
+    assert tuple(map(sum, zip(*seen))) == (expected["alerts"], expected["packets"]), seen
+
+
+# ---- tcpdump, tshark ----
+
+def conversation(frame):
+    """Both ends of a TCP segment, in any order; None if it is none."""
+    if frame[12:14] != b"\x08\0" or frame[23] != 6:
+        return None
+    at = 14 + (frame[14] & 15) * 4
+    ends = [frame[26:30] + frame[at:at + 2], frame[30:34] + frame[at + 2:at + 4]]
+    return tuple(sorted(ends)), frame[26:30]
+
+
+def test_lanes_have_whole_flows_and_together_everything():
+    path, expected = capture("--nsec")
+    folder = t.tempdir()
+    done(t.Run("-e", f'pcap-replay {path} -> queue 16MiB lanes=4 -> pipe precision=ns exec="/bin/sh -c \'exec cat >{folder}/%{{lane}}\'"'))
+    lanes = [f.bytes_of(f.read_pcap(os.path.join(folder, str(lane)))) for lane in range(4)]
+    assert sorted(sum(lanes, [])) == sorted(f.bytes_of(f.read_pcap(path)))
+    sides = [{conversation(frame) for frame in lane} - {None} for lane in lanes]
+    flows = [{flow for flow, _ in lane} for lane in sides]
+    assert sum(map(len, flows)) == len(set().union(*flows)) > 20, "a flow is in two lanes"
+    # Whoever has one direction of a conversation has the other one.
+    every = set().union(*sides)
+    assert all((flow, side) in lane for lane, mine in zip(sides, flows) for flow, side in every if flow in mine)
+
+
+def fields(*command, **more):
+    ran = subprocess.run([*command, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "_ws.col.Info"],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    return ran.stdout.splitlines()
+
+
+def test_tshark_that_weir_starts_sees_what_tcpdump_sees_in_the_file():
+    t.need_program("tshark", "tcpdump")
+    path = t.need_shared("captures/joy__firefox58.pcap")
+    said = os.path.join(t.tempdir(), "said")
+    done(t.Run("-e", f'pcap-replay {path} -> pipe exec="/bin/sh -c \'exec tshark -n -r - -T fields -e frame.time_epoch '
+                     f'-e frame.len >{said}\'" grace=2m'))
+    with open(said) as file:
+        ours = [tuple(line.split()) for line in file]
+    words = subprocess.run(["tcpdump", "-nn", "-tt", "-e", "-r", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    theirs = re.findall(r"^(\d+\.\d+) .*? length (\d+):", words, re.M)
+    assert [(f"{float(a):.6f}", b) for a, b in ours] == [(f"{float(a):.6f}", b) for a, b in theirs] and len(theirs) > 100
+
+
+# ---- Argus ----
+
+def ip_packets(path):
+    count = subprocess.run(["tcpdump", "-nr", path, "--count", "ip"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return int(count.stdout.split()[0])
+
+
+def test_argus_counts_every_packet():
+    t.need_program("argus", "ra", "tcpdump")
+    path, _ = capture()
+    flows = os.path.join(t.tempdir(), "flows")
+    done(t.Run("-e", f'pcap-replay {path} -> pipe exec="argus -r - -w {flows}" grace=1m'))
+    said = subprocess.run(["ra", "-n", "-r", flows, "-s", "pkts", "-", "ip"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert sum(int(word) for word in said.stdout.split() if word.isdigit()) == ip_packets(path), said
 
 
 t.main()
