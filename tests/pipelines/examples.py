@@ -191,6 +191,50 @@ def publishers(ledger):
                for node in line.get("nodes", {}).values())
 
 
+def test_three_sites_and_their_collector():
+    needs()
+    sent, folder, keys = mixed(60), t.tempdir(), t.tempdir()
+    names = ["paris", "oslo", "rome"]
+    for name in names + ["collector"]:
+        subprocess.run([t.WEIR, "keygen", f"{keys}/{name}"], check=True)
+    streams = [endpoint() for _ in names]
+    with t.Namespace() as ns:
+        (a, b), (c, d) = ns.veth(), ns.veth("veth2", "veth3")
+        sites = [example("site", ns, iface=interface, stream=stream, site=name, queue="8MiB", key=f"{keys}/{name}",
+                         allow=f"{keys}/collector.pub") for interface, stream, name in zip((b, d, c), streams, names)]
+        for site in sites:
+            site.wait_for("running")
+        collector = example("three-sites", sites=",".join(streams), key=f"{keys}/collector", folder=folder, free="0%",
+                            keys=",".join(f"{keys}/{name}.pub" for name in names), stream=endpoint(),
+                            more=["--ledger", os.path.join(folder, "ledger"), "--stats", "100ms"], until_end="yes")
+        t.wait_until(lambda: publishers(os.path.join(folder, "ledger")) == 3, 60, "three publishers heard")
+        f.send(ns, a, sent)
+        f.send(ns, c, sent)
+        for site in sites:
+            stopped(site)
+        done(collector)
+    assert sorted(bytes_in(folder)) == sorted(frame[:256] for frame in sent * 3)
+    with open(os.path.join(folder, "ledger")) as file:
+        ends = [line["detail"] for line in map(json.loads, file) if line["event"] == "stream-ended"]
+    assert sorted(end.split("/")[0] for end in ends) == sorted(names) and all(": 60 packets, 0 lost" in end for end in ends), ends
+
+
+def test_ids_node_with_four_programs():
+    needs()
+    sent, folder, logs = mixed(), t.tempdir(), t.tempdir()
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = example("ids-node", ns, iface=b, ring="16MiB", queue="16MiB", folder=folder, free="0%",
+                      ids=f"/bin/sh -c 'exec cat >{logs}/%{{lane}}'")
+        run.wait_for("running")
+        f.send(ns, a, sent)
+        stopped(run)
+    got = [f.bytes_of(records(os.path.join(logs, lane))) for lane in sorted(os.listdir(logs))]
+    assert len(got) == 4 and all(got) and sorted(sum(got, [])) == sorted(sent) == sorted(bytes_in(folder))
+    flows = [{frame[23:24] + frame[26:38] for frame in part} for part in got]
+    assert sum(map(len, flows)) == len(set().union(*flows)), "a flow went to two programs"
+
+
 def test_span_archive():
     needs()
     originals = [segment(KEY, i, 1000, 80) for i in range(300)]

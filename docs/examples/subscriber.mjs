@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+// Writes the packets of a zmq sink to standard output as pcapng, and says what was lost on the way.
+//
+// usage: subscriber.mjs ENDPOINT [TOPIC] > capture.pcapng    (docs/stream.md explains the numbers; needs: npm install zeromq)
+import { writeSync } from "node:fs";
+import { createRequire } from "node:module";
+const { Subscriber } = createRequire(process.cwd() + "/")("zeromq");
+
+const END = 1, [endpoint, wanted = ""] = process.argv.slice(2);
+const socket = new Subscriber({ linger: 0 });
+const streams = new Map(); // publisher and topic -> packets sent and packets unsent as of its last message
+let received = 0n, lost = 0n;
+socket.subscribe(wanted);
+socket.connect(endpoint);
+for await (const [topic, header, body] of socket) {
+    if (header.toString("latin1", 0, 4) !== "WEIR" || header.readUInt16LE(4) !== 1) throw new Error("this is no stream of Weir");
+    const before = header.readBigUInt64LE(24), count = header.readUInt32LE(32), flags = header.readUInt32LE(36);
+    const unsent = header.readBigUInt64LE(40), key = `${header.readBigUInt64LE(8)} ${topic}`;
+    const [lastSent, lastUnsent] = streams.get(key) ?? [before, unsent];
+    lost += before - lastSent + (unsent - lastUnsent);
+    received += BigInt(count);
+    streams.set(key, [before + BigInt(count), unsent]);
+    for (let at = 0; count && at < body.length;) at += writeSync(1, body, at);
+    if (flags & END && streams.delete(key) && streams.size === 0) break;
+}
+console.error(`received ${received}, lost ${lost}`);
+socket.close();
