@@ -154,6 +154,7 @@ help:
 	@echo 'make demo         install, build, and run the main job on real packets'
 	@echo 'make asan tsan    the tests under address and undefined-behaviour, and thread sanitizers'
 	@echo 'make fuzz         each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make soak         tests that take long: consumers that come and go for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make bench        Weir beside other tools on this machine'
 	@echo 'make deps         install from Debian what is missing'
 	@echo 'make install      to PREFIX=$(PREFIX), LIBDIR=$(LIBDIR), MANDIR=$(MANDIR), below DESTDIR'

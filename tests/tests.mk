@@ -24,13 +24,19 @@ $(B)/tests/plugins/%.so: tests/plugins/%.c include/weir/plugin.h $(B)/libweir.so
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared $(CPPFLAGS) $(CFLAGS) -fvisibility=hidden -o $@ $< $(LDFLAGS) -L$(B) -lweir
 
-.PHONY: tests check quick asan tsan bench demo
+.PHONY: tests check soak quick asan tsan bench demo
 tests: all $(TEST_BIN) $(TEST_PLUGINS) $(B)/tests/capdump $(if $(filter afxdp,$(PLUGINS)),$(B)/tests/bench/xsk_loop)
 
 check: deps
 	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	$(Q)$(MAKE) --no-print-directory tests
-	$(Q)BUILD=$(B) tests/run unit pipelines corpus live
+	$(Q)BUILD=$(B) tests/run unit pipelines corpus live soak
+
+# What make check has of these is short.
+SOAK_SECONDS ?= 300
+soak: deps
+	$(Q)$(MAKE) --no-print-directory tests
+	$(Q)WEIR_SOAK=$(SOAK_SECONDS) BUILD=$(B) tests/run soak
 
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
