@@ -13,6 +13,7 @@
 
 #include <weir/nic.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* In the order of the option `fanout`. */
 enum afpacket_fanout {
@@ -64,8 +65,9 @@ struct afpacket_lane {
 	unsigned ring_count;
 	struct ring_walked walked; /* so far */
 	int64_t mark_ns;
-	bool stopping; /* changed under the node's lock */
-	bool lost;     /* a link, which ends the run */
+	bool stopping;  /* changed under the node's lock */
+	bool lost;      /* a link, which ends the run */
+	bool tags_seen; /* enough tagged frames have been passed up */
 };
 
 struct afpacket_node {
@@ -74,6 +76,7 @@ struct afpacket_node {
 	struct afpacket_lane **lanes; /* those that were opened */
 	struct program_halves wanted; /* what the graph wants of a packet */
 	char push_words[200];         /* what came of it */
+	atomic_bool tags_seen;        /* by some lane */
 	struct weir_nics *nics;
 	pthread_mutex_t lock; /* of what lanes do together while they run: groups made anew */
 };
@@ -99,6 +102,12 @@ enum program_direction afpacket_direction(const struct afpacket_config *config,
 /* What the graph wants goes into the kernel, where that can be; what of it, in words. */
 const char *afpacket_want(struct weir_self *self, const struct weir_insn *wanted, uint32_t len);
 const char *afpacket_pushed(struct weir_self *self);
+
+/* What the sockets' programs are made of now; borrowed.  Where no tagged frame matches, the first
+ * ones are passed up all the same, so that the stages can say what they miss. Any thread. */
+struct program_halves afpacket_halves(const struct afpacket_node *node);
+/* Lane thread: keeps them out once there have been enough. */
+void afpacket_look_at_tags(struct weir_self *self);
 
 /* ---- socket.c: functions return 0 or -errno where nothing else is said ---- */
 

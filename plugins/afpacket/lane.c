@@ -203,6 +203,8 @@ void afpacket_tick(struct weir_self *self, const struct weir_now *now, unsigned 
 	(void)now, (void)why;
 	for (unsigned i = 0; i < lane->ring_count; i++)
 		afpacket_watch_return(self, i);
+	if (!lane->stopping)
+		afpacket_look_at_tags(self);
 }
 
 void afpacket_witness(struct weir_self *self)

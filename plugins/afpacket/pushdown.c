@@ -10,6 +10,8 @@
 
 enum { LINKTYPE_ETHERNET = 1 };
 
+#define TAGS_ENOUGH 2000 /* more than `bpf` waits for before it hints at vlan=skip */
+
 static unsigned length_of(const struct program_halves *halves)
 {
 	struct program program;
@@ -121,4 +123,29 @@ const char *afpacket_pushed(struct weir_self *self)
 {
 	const struct afpacket_node *node = self->node;
 	return node->push_words;
+}
+
+/* ---- While it runs ---- */
+
+struct program_halves afpacket_halves(const struct afpacket_node *node)
+{
+	struct program_halves halves = node->wanted;
+
+	if (program_rejects_tagged(&halves) && !atomic_load(&node->tags_seen))
+		halves.tagged_len = 0;
+	return halves;
+}
+
+void afpacket_look_at_tags(struct weir_self *self)
+{
+	struct afpacket_node *node = self->node;
+	struct afpacket_lane *lane = self->lane;
+
+	if (lane->tags_seen || lane->walked.tags < TAGS_ENOUGH)
+		return;
+	lane->tags_seen = true;
+	atomic_store(&node->tags_seen, true);
+	/* If the kernel refuses, the program that is there passes more than it must. */
+	for (unsigned i = 0; i < lane->ring_count && program_rejects_tagged(&node->wanted); i++)
+		afpacket_socket_start(self, &node->links[i], &lane->rings[i]);
 }

@@ -261,12 +261,12 @@ bool afpacket_socket_open(struct weir_self *self, unsigned link_index)
 
 int afpacket_socket_start(struct weir_self *self, const struct link *link, const struct ring *ring)
 {
-	const struct afpacket_node *node = self->node;
+	struct program_halves halves = afpacket_halves(self->node);
 	enum program_direction direction = afpacket_direction(self->config, link);
 	struct program program;
 	int failure = -ENOMEM;
 
-	if (program_new(direction, &node->wanted, &program))
+	if (program_new(direction, &halves, &program))
 		failure = program_attach(ring->fd, &program);
 	program_free(&program);
 	return failure;

@@ -107,6 +107,23 @@ def test_nothing_foreign_gets_in_at_the_start():
             sender.wait()
 
 
+def test_the_first_tagged_frames_are_passed_up():
+    """On a trunk a filter without `vlan` matches none, which somebody has to say; then they are kept out."""
+    t.need_root()
+    sent = [f.ether(f.IP, f.ipv4(17, f.udp(b"x")), (0x8100, 29))] * 3000
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        run = f.started(ns, f'tap = afpacket {b}; tap -> bpf "host 10.0.0.1" -> null')
+        f.send(ns, a, sent)
+        run.wait_for("vlan=skip does")
+        for _ in range(20):
+            time.sleep(0.1)
+            f.send(ns, a, sent[:100])
+        report = f.finish(run)
+    assert 2000 <= counter(report, "kernel-packets") < 5000
+    assert counter(report, "tagged-rest", "bpf:1") == counter(report, "kernel-packets")
+
+
 def processor_seconds(run):
     """Of all its threads so far."""
     tasks = f"/proc/{run.process.pid}/task"
