@@ -328,6 +328,9 @@ static void add_blocks(struct lane *lane, int64_t stream_ns)
 
 void lane_tick(struct lane *lane, const struct weir_now *now, unsigned why)
 {
+	/* Behind a queue, the end of time means that nothing more comes. */
+	if (now->stream_ns < INT64_MAX - 1)
+		lane->reached_ns = now->stream_ns;
 	rotate_by_time(lane, now->stream_ns);
 	stop_by_time(lane, now->stream_ns);
 	if (why & WEIR_TICK_REOPEN)

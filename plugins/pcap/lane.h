@@ -54,11 +54,12 @@ struct lane {
 	int64_t look_at_ns;       /* the earlier of both */
 	int64_t statistics_at_ns; /* stream time */
 	int64_t began_ns;         /* stream time of the first file */
-	int64_t last_ns;
-	uint32_t linktype;   /* of all classic files of this lane */
-	uint64_t keys_at;    /* how much of tls-keys is in the file */
-	size_t keys_kept;    /* bytes of these that would be written again behind a gap */
-	struct known *known; /* by interface id */
+	int64_t last_ns;          /* of the last packet */
+	int64_t reached_ns;       /* stream time of the last tick */
+	uint32_t linktype;        /* of all classic files of this lane */
+	uint64_t keys_at;         /* how much of tls-keys is in the file */
+	size_t keys_kept;         /* bytes of these that would be written again behind a gap */
+	struct known *known;      /* by interface id */
 	unsigned n_known;
 };
 

@@ -233,10 +233,11 @@ void preface_put_statistics(struct lane *lane, int64_t ts_ns)
 void preface_put_tail(struct lane *lane)
 {
 	size_t room = preface_tail_bytes(lane);
+	int64_t ts_ns = lane->reached_ns > lane->last_ns ? lane->reached_ns : lane->last_ns;
 
 	lane->file->tail = room ? malloc(room) : NULL;
 	if (lane->file->tail)
-		lane->file->tail_len = describe_all(lane, lane->last_ns, lane->file->tail);
+		lane->file->tail_len = describe_all(lane, ts_ns, lane->file->tail);
 }
 
 /* ---- Keys ---- */

@@ -90,6 +90,8 @@ def test_statistics_every_minute():
     found = statistics_of(f"{folder}/x.pcapng")
     assert len(found) == 4 + 1, found  # 256 s
     assert [f["delivered"] for _, f in found] == sorted(f["delivered"] for _, f in found) and found[-1][1]["delivered"] == 25600
+    stamps = [struct.unpack_from("<II", body, 4) for kind, body in blocks_of(f"{folder}/x.pcapng") if kind == ISB]
+    assert stamps == sorted(stamps), stamps
     shown = tool("tshark", "-r", f"{folder}/x.pcapng", "-T", "fields", "-e", "frame.number")
     assert len(shown.split()) == 25600
 
