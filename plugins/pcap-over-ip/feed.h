@@ -69,8 +69,9 @@ struct feed {
 	bool waits; /* atomic: behind files nothing is lost for want of room or of a client */
 
 	/* The server's. */
-	bool was_ready; /* the clients that were to be waited for have been there */
-	bool is_paused; /* no more connections for a moment: descriptors have run out */
+	bool was_ready;    /* the clients that were to be waited for have been there */
+	int64_t paused_ns; /* CLOCK_MONOTONIC: since when, for want of descriptors, no connection is
+			      taken; 0: they are */
 	struct client *clients;
 };
 

@@ -2,9 +2,9 @@
  * server.c: see server.h.
  */
 #include "server.h"
+#include "port.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #define NS_PER_S           1000000000LL
-#define BACKLOG            4096
 #define EVENTS             64
 #define CHUNKS_A_TURN      16u
 #define CONNECTIONS_A_TURN 64u
 #define LOOK_MS            100 /* at stalled clients, and whether there are descriptors again */
+#define PAUSE_NS           100000000LL
 #define STALLED_WHY        "it took nothing for too long"
 
 static int64_t clock_ns(void)
@@ -66,69 +66,10 @@ bool server_open(struct server *server, struct weir_self *self)
 	return false;
 }
 
-static int listen_at(const struct addrinfo *address)
-{
-	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1;
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	int error = errno;
-	close(fd);
-	errno = error;
-	return -1;
-}
-
-/* "127.0.0.1:57012" of an address of a socket. */
-static void print_address(char *text, size_t size, const struct sockaddr_storage *address,
-			  socklen_t address_size)
-{
-	char host[48] = "?", port[8] = "?";
-
-	getnameinfo((const struct sockaddr *)address, address_size, host, sizeof(host), port,
-		    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(text, size, address->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-}
-
-static void tell_port(struct weir_self *lane, int fd)
-{
-	struct sockaddr_storage address;
-	socklen_t size = sizeof(address);
-	char text[64];
-
-	if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-		return;
-	print_address(text, sizeof(text), &address, size);
-	weir_log(lane, WEIR_INFORM, "listens on %s", text);
-}
-
 bool server_listen(struct server *server, struct feed *feed, struct weir_self *lane)
 {
-	const struct tcp_endpoint *endpoint = &server->endpoint;
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-				       .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-	unsigned port = endpoint->port ? endpoint->port + lane->lane_index : 0;
-	struct addrinfo *found = NULL;
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", port);
-	int failure = getaddrinfo(endpoint->host, text, &hints, &found);
-	if (failure == 0)
-		feed->listener.fd = listen_at(found);
-	if (failure)
-		weir_error(lane, "endpoint", "%s: %s", endpoint->host, gai_strerror(failure));
-	else if (feed->listener.fd < 0)
-		weir_error(lane, "endpoint", "cannot listen on %s, port %u: %s", endpoint->host,
-			   port, strerror(errno));
-	freeaddrinfo(found);
-	if (feed->listener.fd < 0 || !watch(server, &feed->listener, EPOLLIN))
-		return false;
-	if (endpoint->port == 0)
-		tell_port(lane, feed->listener.fd);
-	return true;
+	feed->listener.fd = port_open(lane, &server->endpoint);
+	return feed->listener.fd >= 0 && watch(server, &feed->listener, EPOLLIN);
 }
 
 /* ---- Connections ---- */
@@ -170,7 +111,7 @@ static void accept_some(struct server *server, struct feed *feed)
 				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			break;
-		print_address(name, sizeof(name), &address, size);
+		port_print(name, sizeof(name), &address, size);
 		admit(server, feed, fd, name);
 		size = sizeof(address);
 		errno = 0;
@@ -178,15 +119,15 @@ static void accept_some(struct server *server, struct feed *feed)
 	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
 		return;
 	weir_log(feed->self, WEIR_WARN, "cannot take a connection now: %s", strerror(errno));
-	feed->is_paused = true;
+	feed->paused_ns = clock_ns();
 	watch_for(server, &feed->listener, 0);
 }
 
 static void accept_again(struct server *server, struct feed *feed)
 {
-	if (!feed->is_paused)
+	if (!feed->paused_ns || clock_ns() - feed->paused_ns < PAUSE_NS)
 		return;
-	feed->is_paused = false;
+	feed->paused_ns = 0;
 	watch_for(server, &feed->listener, EPOLLIN);
 }
 
@@ -301,7 +242,7 @@ static void wait_for_events(struct server *server)
 	uint64_t count;
 
 	for (uint32_t i = 0; i < server->n_feeds; i++)
-		has_to_look |= server->feeds[i]->is_paused;
+		has_to_look |= server->feeds[i]->paused_ns > 0;
 	int n = epoll_wait(server->epoll_fd, events, EVENTS, has_to_look ? LOOK_MS : -1);
 	for (int i = 0; i < n; i++) {
 		struct watched *watched = events[i].data.ptr;

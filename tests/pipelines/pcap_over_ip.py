@@ -290,13 +290,13 @@ def test_no_descriptors_are_left():
     live = Live("", prefix=["prlimit", f"--nofile={limit}:{limit}", "--"])
     keeper = Client(live.port)
     wait_until(lambda: open_descriptors(live.run) >= 9)
-    live.begin()
     waiting = [Client(live.port) for _ in range(30)]
     live.run.wait_for("cannot take a connection now")
     before = processor_seconds(live.run)
     time.sleep(1)
     used = processor_seconds(live.run) - before
-    assert used < 0.5 or SANITIZED, f"{used} s in a second"
+    assert used < 0.1 or SANITIZED, f"{used} s in a second"
+    live.begin()
     for client in waiting[:25]:
         client.sock.shutdown(socket.SHUT_RDWR)
     wait_until(lambda: all(client.data for client in waiting[25:]), what="not taken later")
