@@ -108,7 +108,8 @@ static void begin(struct weir_self *self, uint32_t linktype)
 	lane->begun = true;
 	lane->generation = chunk->generation;
 	lane->linktype = linktype;
-	memset(lane->index_of, 0, lane->n_known * sizeof(*lane->index_of));
+	if (lane->n_known)
+		memset(lane->index_of, 0, lane->n_known * sizeof(*lane->index_of));
 	lane->n_ifaces = 0;
 	if (config->format == FORMAT_PCAPNG) {
 		chunk->len = weir_pcapng_section(chunk->bytes, &section);
