@@ -65,8 +65,8 @@ struct weir_ledger *weir_ledger_new(const struct weir_graph *graph, struct weir_
 				    const unsigned *n_lanes);
 void weir_ledger_free(struct weir_ledger *ledger);
 
-/* Checks every equation of docs/design.md's third idea at the end of a run and fills `problems`; true if
- * all hold. */
+/* Checks every equation of docs/design.md's third idea at the end of a run and fills `problems`;
+ * true if all hold. */
 bool weir_ledger_balance(struct weir_ledger *ledger);
 
 /* One kind of loss. */
