@@ -337,7 +337,7 @@ void lane_tick(struct lane *lane, const struct weir_now *now, unsigned why)
 		finish_file(lane);
 	if (must_be_empty(lane, now->stream_ns, why))
 		begin_empty_file(lane, now->stream_ns);
-	add_blocks(lane, now->stream_ns);
+	add_blocks(lane, lane->reached_ns);
 	/* The end of a pcapng file has figures that are not final before all lanes have ended. */
 	if ((why & WEIR_TICK_END) && !is_pcapng(lane))
 		finish_file(lane);
