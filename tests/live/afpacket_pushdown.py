@@ -68,6 +68,8 @@ def test_branches_get_what_each_wants():
         expected = [frame[:most] for frame in matching(f"{folder}/all.pcap", text)]
         assert expected and f.bytes_of(f.read_pcap(f"{folder}/{name}.pcap")) == expected, name
     assert counter(report, "kernel-packets") == len(matching(f"{folder}/all.pcap", "tcp or udp or vlan"))
+    assert f.node(report)["pushed_down"] == "bpf:1, snaplen:1, bpf:2, snaplen:2, bpf:3"
+    assert f.node(report)["kept_out"] is None and "kept out by the kernel: unknown" in run.stderr
     assert counter(report, "cut") > 0
 
 
