@@ -114,7 +114,6 @@ static void wait_for_block(struct weir_self *self, int timeout_ms)
 
 	if (config->busy_poll_ns && spin(lane, config->busy_poll_ns))
 		return;
-
 	for (unsigned i = 0; i < lane->ring_count; i++) {
 		/* The kernel calls a ring readable as long as its last block was not given back. */
 		bool waits = lane->rings[i].left > 0;

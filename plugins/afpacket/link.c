@@ -84,8 +84,9 @@ static bool find(struct weir_self *self, struct link *link, int fd)
 
 	link->index = link_index(fd, link->name);
 	if (!link->index && strcmp(link->name, "any") == 0) {
-		weir_error(self, "interface",
-			   "interfaces are named, as in afpacket eth1,eth2; libpcap any has them all");
+		weir_error(
+			self, "interface",
+			"interfaces are named, as in afpacket eth1,eth2; libpcap any has them all");
 		return false;
 	}
 	if (!link->index) {
