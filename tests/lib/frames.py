@@ -114,7 +114,7 @@ def bytes_of(records):
 def wait_for_bytes(stream, send):
     """Seconds from before send() until the descriptor, emptied before, can be read."""
     while select.select([stream], [], [], 0)[0]:
-        os.read(stream, 65536)
+        assert os.read(stream, 65536), "the stream has ended"
     before = time.monotonic()
     send()
     assert select.select([stream], [], [], 10)[0], "nothing came"
