@@ -9,6 +9,9 @@
 #include <weir/capfile.h>
 #include <stdlib.h>
 
+/* How often a busy lane ticks: what would be too old at the next one is sent at this one. */
+#define BUSY_TICK_NS (10 * NS_PER_MS)
+
 /* How a lane knows an interface. */
 enum { UNKNOWN, FITS, OTHER };
 
@@ -250,7 +253,8 @@ static void zmq_tick(struct weir_self *self, const struct weir_now *now, unsigne
 
 	if (!lane->ticked_ns)
 		lane->begun_ns = now->mono_ns;
-	if ((why & WEIR_TICK_END) || now->mono_ns - lane->begun_ns >= config->max_delay_ns)
+	if ((why & WEIR_TICK_END) ||
+	    now->mono_ns - lane->begun_ns >= config->max_delay_ns - BUSY_TICK_NS)
 		hand_over(lane);
 	lane->ticked_ns = now->mono_ns;
 }
@@ -297,8 +301,8 @@ static const struct weir_option options[] = {
 	{"batch", WEIR_SIZE, offsetof(struct config, batch_bytes), "256KiB", "1KiB..16MiB",
 	 "Send a message once it has this many bytes."},
 	{"max-delay", WEIR_TIME, offsetof(struct config, max_delay_ns), "10ms", "1ms..1h",
-	 "Send a message that is this old even if it is small; looked at every 10 ms, and every "
-	 "100 ms while nothing comes."},
+	 "Send a message before it is older than this, even if it is small; looked at every 10 ms, "
+	 "and every 100 ms while nothing comes."},
 	{"hwm", WEIR_SIZE, offsetof(struct config, hwm_bytes), "64MiB", "1KiB..64GiB",
 	 "Bytes that may wait for each peer. ZeroMQ counts messages, so this is as many messages "
 	 "as there are batches in it: small ones fill it with fewer bytes, and each may be "
