@@ -19,7 +19,7 @@ def blocks(path, *kinds):
 
 
 def pages():
-    return [os.path.join(t.TOP, "README.md"), *sorted(glob.glob(os.path.join(t.TOP, "docs", "*.md")))]
+    return [os.path.join(t.TOP, "README.md"), *sorted(glob.glob(os.path.join(t.TOP, "docs", "**", "*.md"), recursive=True))]
 
 
 def installed():
@@ -127,7 +127,7 @@ def test_what_flags_of_other_tools_become():
 def test_live_streams_of_the_page_on_consumers():
     t.need_root()
     t.need_program("tcpdump", "tshark")
-    with open(page("consumers.md")) as file:
+    with open(page("consumers/tcpdump-wireshark.md")) as file:
         commands = [line[2:] for line in file.read().splitlines() if re.match(r"# weir run .*\| t(cpdump|shark) ", line)]
     assert len(commands) == 2, commands
     frame = f.ether(f.IP, f.ipv4(17, f.udp(bytes(30), 1000, 53), "10.11.12.13"))
