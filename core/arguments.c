@@ -8,10 +8,12 @@
 
 static void add_pipeline_options(GOptionContext *options, struct weir_arguments *arguments)
 {
+	/* Texts are said to be names of files, since GLib takes these as they are: others it wants
+	 * in the encoding of the locale. */
 	const GOptionEntry entries[] = {
-		{"execute", 'e', 0, G_OPTION_ARG_STRING, &arguments->text, "the pipeline itself",
+		{"execute", 'e', 0, G_OPTION_ARG_FILENAME, &arguments->text, "the pipeline itself",
 		 "TEXT"},
-		{"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments->variables,
+		{"set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &arguments->variables,
 		 "fill in ${NAME}; without a value, from the environment", "NAME[=VALUE]"},
 		{0},
 	};
@@ -33,8 +35,8 @@ static void add_run_options(GOptionContext *options, struct weir_arguments *argu
 		 "append the ledger while it runs", "FILE"},
 		{"metrics", 0, 0, G_OPTION_ARG_FILENAME, &run->metrics,
 		 "write metrics for Prometheus", "FILE"},
-		{"user", 0, 0, G_OPTION_ARG_STRING, &run->user, "become that user once all is open",
-		 "NAME"},
+		{"user", 0, 0, G_OPTION_ARG_FILENAME, &run->user,
+		 "become that user once all is open", "NAME"},
 		{"strict", 0, 0, G_OPTION_ARG_NONE, &arguments->strict,
 		 "exit status 3 if any packet was lost", NULL},
 		{"quiet", 0, 0, G_OPTION_ARG_NONE, &arguments->quiet, "say only what is wrong",

@@ -76,10 +76,27 @@ bool refuse_options(struct weir_self *self)
 
 /* ---- Names and link types ---- */
 
+/* With the ending that it has until it is complete. */
+static bool is_too_long(const char *name)
+{
+	char *part = NULL;
+	bool too_long;
+
+	if (asprintf(&part, "%s.part", name) < 0)
+		return false;
+	too_long = access(part, F_OK) != 0 && errno == ENAMETOOLONG;
+	free(part);
+	return too_long;
+}
+
 static bool check_name(struct weir_self *self, const struct config *config, const char *name)
 {
 	struct stat taken;
 
+	if (is_too_long(name)) {
+		weir_error(self, "path", "%s.part: %s", name, strerror(ENAMETOOLONG));
+		return false;
+	}
 	if (stat(name, &taken) != 0)
 		return true;
 	if (S_ISDIR(taken.st_mode))

@@ -53,6 +53,27 @@ def test_no_files_are_not_read_as_if_they_were():
     assert "-e:1:13: pcap-replay" in run.stderr and "expected a list of files" in run.stderr, run.stderr
 
 
+def test_names_may_have_any_characters():
+    folder = os.path.join(tempdir(), "odd dir")
+    os.mkdir(folder)
+    name, report, ledger, metrics = (os.path.join(folder, name) for name in (
+        'a b\n"c\\d$é%%x.pcap', "r\n\t.json", "l \x01é.json", 'm".prom'))
+    weir(*PLUGINS, "--set", f"n={name}", "-e", "numbers count=10 -> pcap ${n}", "--ledger", ledger, "--metrics", metrics,
+         "--report", report, report=False)
+    assert os.path.getsize(name.replace("%%", "%")) == 24 + 10 * (16 + 64)
+    with open(report) as file:
+        assert json.load(file)["balanced"] is True
+    with open(ledger) as file:
+        assert [json.loads(line)["event"] for line in file][-1] == "run-ended"
+    weir("-e", f"pcap-replay '{name.replace('%%', '%')}' -> pcap {tempdir()}/é.pcap")
+
+
+def test_a_name_that_is_too_long_is_refused_before_the_run():
+    for length, status in ((250, 0), (251, 2), (300, 2)):
+        run = Run(*PLUGINS, "-e", PACKETS.format(f"pcap {tempdir()}/{'x' * (length - 5)}.pcap")).wait()
+        assert run.status == status and ("File name too long" in run.stderr) == (status != 0), run.stderr
+
+
 # ---- Captures ----
 
 def block(kind, body):
@@ -88,6 +109,36 @@ def test_the_ends_of_time_are_times_like_others():
                                    "pcap {}-%{{seq}}.pcapng stop-time=1d rotate-time=7d")):
         run = weir("-e", f"pcap-replay {path} -> {sink.format(f'{folder}/out{number}')}", env={"TZ": "Asia/Tokyo"})
         assert "runtime error" not in run.stderr, run.stderr
+
+
+# ---- Sizes ----
+
+def seen(run):
+    return sum(n["outputs"]["seen"]["packets"] for n in run.report["nodes"] if n["plugin"] == "check-order")
+
+
+def test_a_thousand_nodes_in_a_row_and_beside_each_other():
+    chain = " -> ".join(f"snaplen {60000 - i}" for i in range(1000))
+    assert seen(weir(*PLUGINS, "-e", f"numbers count=1000 -> {chain} -> check-order")) == 1000
+    fan = "\n".join(f"a -> snaplen {60000 - i} -> check-order" for i in range(500))
+    assert seen(weir(*PLUGINS, "-e", f"a = numbers count=1000\n{fan}")) == 500_000
+
+
+def test_many_lanes_and_queues():
+    assert seen(weir(*PLUGINS, "-e", "numbers count=500 lanes=64 -> queue 256MiB lanes=4 -> check-order")) == 32_000
+    chain = " -> ".join(["queue 1MiB"] * 100)
+    assert seen(weir(*PLUGINS, "-e", f"numbers count=1000 -> {chain} -> check-order")) == 1000
+
+
+def test_texts_of_any_size_are_read_or_refused_at_once():
+    for text, words in ((";" * 1_000_000, "the text is empty"),
+                        ("numbers -> null '" + "x" * 1_000_000, "this quote is not closed"),
+                        ("".join(f"n{i} -> n{i + 1}\n" for i in range(2000)), "there is no plugin or name 'n0'"),
+                        ("numbers -> c0\n" + "".join(f"c{i} = snaplen 9\nc{i} -> c{(i + 1) % 1000}\n" for i in range(1000)),
+                         "a cycle")):
+        done = subprocess.run([WEIR, "check", *PLUGINS, "-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
+        assert done.returncode == 2 and words in done.stderr, done.stderr[:1000]
 
 
 # ---- Limits ----
