@@ -21,7 +21,7 @@ struct nic {
 	const char *interface;
 	bool has[WEIR_NIC_KERNEL_ROWS];
 	uint64_t last[WEIR_NIC_KERNEL_ROWS], grown[WEIR_NIC_KERNEL_ROWS];
-	struct nic_driver driver;
+	struct weir_nic_driver driver;
 };
 
 struct weir_nics {
@@ -80,7 +80,7 @@ static void read_kernel(struct nic *nic)
 		if (!read_number(nic->interface, files[i], &now))
 			continue;
 		if (nic->has[i])
-			nic->grown[i] += nic_growth(nic->last[i], now);
+			nic->grown[i] += weir_nic_growth(nic->last[i], now);
 		nic->last[i] = now;
 		nic->has[i] = true;
 	}
@@ -109,8 +109,8 @@ static void add_nic(struct sums *sums, const struct nic *nic)
 		if (nic->has[i])
 			add(sums, i, nic->grown[i]);
 	}
-	for (unsigned group = 0; group < NIC_GROUPS; group++) {
-		if (!nic_driver_growth(&nic->driver, group, &grown))
+	for (unsigned group = 0; group < WEIR_NIC_GROUPS; group++) {
+		if (!weir_nic_driver_growth(&nic->driver, group, &grown))
 			continue;
 		any = true;
 		largest = MAX(largest, grown);
@@ -126,7 +126,7 @@ static void read_all(struct weir_nics *nics)
 
 	for (unsigned i = 0; i < nics->n; i++) {
 		read_kernel(&nics->nics[i]);
-		nic_driver_read(&nics->nics[i].driver, nics->nics[i].interface);
+		weir_nic_driver_read(&nics->nics[i].driver, nics->nics[i].interface);
 		add_nic(&sums, &nics->nics[i]);
 	}
 	for (unsigned row = 0; row < WEIR_NIC_COUNTERS; row++) {
@@ -177,7 +177,7 @@ static int start_thread(struct weir_nics *nics)
 static void free_nics(struct weir_nics *nics)
 {
 	for (unsigned i = 0; i < nics->n; i++)
-		nic_driver_clear(&nics->nics[i].driver);
+		weir_nic_driver_clear(&nics->nics[i].driver);
 	pthread_cond_destroy(&nics->woken);
 	pthread_mutex_destroy(&nics->lock);
 	g_free(nics->nics);

@@ -17,7 +17,7 @@ static bool has_any(const char *name, const char *const *words)
 	return false;
 }
 
-enum nic_group nic_group_of(const char *name)
+enum weir_nic_group weir_nic_group_of(const char *name)
 {
 	/* Not received; not lost, since what a full ring has stopped for may still come; no
 	 * packets; meant, by somebody's XDP program or filter. */
@@ -34,15 +34,15 @@ enum nic_group nic_group_of(const char *name)
 	static const char *const dropped[] = {"drop", "discard", NULL};
 
 	if (!strstr(name, "rx") || has_any(name, others))
-		return NIC_NO_GROUP;
+		return WEIR_NIC_GROUP_NONE;
 	if (has_any(name, missed))
-		return NIC_MISSED;
+		return WEIR_NIC_GROUP_MISSED;
 	if (has_any(name, overruns))
-		return NIC_OVERRUNS;
-	return has_any(name, dropped) ? NIC_DROPPED : NIC_NO_GROUP;
+		return WEIR_NIC_GROUP_OVERRUNS;
+	return has_any(name, dropped) ? WEIR_NIC_GROUP_DROPPED : WEIR_NIC_GROUP_NONE;
 }
 
-bool nic_name_is_numbered(const char *name)
+bool weir_nic_name_is_numbered(const char *name)
 {
 	return strpbrk(name, "0123456789") != NULL;
 }
@@ -65,14 +65,14 @@ static struct ethtool_stats *ask(const char *interface, uint32_t n)
 }
 
 /* The values of one kind in a group: the sum of single queues, the largest of totals. */
-static bool combine(const struct nic_driver *driver, enum nic_group group, bool numbered,
+static bool combine(const struct weir_nic_driver *driver, enum weir_nic_group group, bool numbered,
 		    uint64_t *ret)
 {
 	bool any = false;
 
 	*ret = 0;
 	for (uint32_t i = 0; i < driver->n; i++) {
-		const struct nic_stat *stat = &driver->stats[i];
+		const struct weir_nic_stat *stat = &driver->stats[i];
 
 		if (stat->group != group || stat->numbered != numbered)
 			continue;
@@ -82,7 +82,8 @@ static bool combine(const struct nic_driver *driver, enum nic_group group, bool 
 	return any;
 }
 
-bool nic_driver_growth(const struct nic_driver *driver, enum nic_group group, uint64_t *ret)
+bool weir_nic_driver_growth(const struct weir_nic_driver *driver, enum weir_nic_group group,
+			    uint64_t *ret)
 {
 	if (!combine(driver, group, false, ret) && !combine(driver, group, true, ret))
 		return false;
@@ -91,32 +92,32 @@ bool nic_driver_growth(const struct nic_driver *driver, enum nic_group group, ui
 }
 
 /* A driver that was reconfigured, or an interface that is another one now, has other names. */
-static void learn(struct nic_driver *driver, const char *interface, uint32_t n)
+static void learn(struct weir_nic_driver *driver, const char *interface, uint32_t n)
 {
 	g_auto(GStrv) names = weir_ethtool_strings(interface, ETH_SS_STATS, n);
 	g_autofree struct ethtool_stats *values = names ? ask(interface, n) : NULL;
 
-	for (unsigned group = 0; group < NIC_GROUPS; group++) {
+	for (unsigned group = 0; group < WEIR_NIC_GROUPS; group++) {
 		uint64_t grown;
 
-		if (nic_driver_growth(driver, group, &grown))
+		if (weir_nic_driver_growth(driver, group, &grown))
 			driver->before[group] = grown;
 	}
 	g_free(driver->stats);
 	driver->n = values ? n : 0;
-	driver->stats = g_new0(struct nic_stat, driver->n);
+	driver->stats = g_new0(struct weir_nic_stat, driver->n);
 	for (uint32_t i = 0; i < driver->n; i++) {
 		g_autofree char *name = g_ascii_strdown(names[i], -1);
 
-		driver->stats[i] = (struct nic_stat){
-			.group = nic_group_of(name),
-			.numbered = nic_name_is_numbered(name),
+		driver->stats[i] = (struct weir_nic_stat){
+			.group = weir_nic_group_of(name),
+			.numbered = weir_nic_name_is_numbered(name),
 			.last = values->data[i],
 		};
 	}
 }
 
-void nic_driver_read(struct nic_driver *driver, const char *interface)
+void weir_nic_driver_read(struct weir_nic_driver *driver, const char *interface)
 {
 	uint32_t n = weir_ethtool_count(interface, ETH_SS_STATS);
 	g_autofree struct ethtool_stats *values = NULL;
@@ -130,15 +131,15 @@ void nic_driver_read(struct nic_driver *driver, const char *interface)
 	}
 	values = ask(interface, n);
 	for (uint32_t i = 0; values && i < n; i++) {
-		struct nic_stat *stat = &driver->stats[i];
+		struct weir_nic_stat *stat = &driver->stats[i];
 
-		stat->grown += nic_growth(stat->last, values->data[i]);
+		stat->grown += weir_nic_growth(stat->last, values->data[i]);
 		stat->last = values->data[i];
 	}
 }
 
-void nic_driver_clear(struct nic_driver *driver)
+void weir_nic_driver_clear(struct weir_nic_driver *driver)
 {
 	g_free(driver->stats);
-	*driver = (struct nic_driver){0};
+	*driver = (struct weir_nic_driver){0};
 }

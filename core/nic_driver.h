@@ -12,34 +12,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum nic_group { NIC_MISSED, NIC_OVERRUNS, NIC_DROPPED, NIC_GROUPS, NIC_NO_GROUP = NIC_GROUPS };
+enum weir_nic_group {
+	WEIR_NIC_GROUP_MISSED,
+	WEIR_NIC_GROUP_OVERRUNS,
+	WEIR_NIC_GROUP_DROPPED,
+	WEIR_NIC_GROUPS,
+	WEIR_NIC_GROUP_NONE = WEIR_NIC_GROUPS
+};
 
 /* What a counter of that name means. */
-enum nic_group nic_group_of(const char *name);
+enum weir_nic_group weir_nic_group_of(const char *name);
 /* Whether it is that of one queue, priority or the like. */
-bool nic_name_is_numbered(const char *name);
+bool weir_nic_name_is_numbered(const char *name);
 
-struct nic_stat {
-	enum nic_group group;
+struct weir_nic_stat {
+	enum weir_nic_group group;
 	bool numbered;
 	uint64_t last, grown;
 };
 
-struct nic_driver {
+struct weir_nic_driver {
 	uint32_t n;
-	struct nic_stat *stats;
-	uint64_t before[NIC_GROUPS]; /* grown with names that the driver had earlier */
+	struct weir_nic_stat *stats;
+	uint64_t before[WEIR_NIC_GROUPS]; /* grown with names that the driver had earlier */
 };
 
 /* Asks the driver; the first time only takes the start. */
-void nic_driver_read(struct nic_driver *driver, const char *interface);
-void nic_driver_clear(struct nic_driver *driver);
+void weir_nic_driver_read(struct weir_nic_driver *driver, const char *interface);
+void weir_nic_driver_clear(struct weir_nic_driver *driver);
 
 /* By how much a group has grown; false: it has no counter. */
-bool nic_driver_growth(const struct nic_driver *driver, enum nic_group group, uint64_t *ret);
+bool weir_nic_driver_growth(const struct weir_nic_driver *driver, enum weir_nic_group group,
+			    uint64_t *ret);
 
 /* A counter that has begun anew, as with an interface made again, counts from 0. */
-static inline uint64_t nic_growth(uint64_t before, uint64_t now)
+static inline uint64_t weir_nic_growth(uint64_t before, uint64_t now)
 {
 	return now >= before ? now - before : now;
 }

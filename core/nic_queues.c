@@ -13,7 +13,7 @@
 /* RXH_XFRM_*, since Linux 6.8: the byte after hfunc in struct ethtool_rxfh. */
 enum { XFRM_SYMMETRIC_XOR = 1, XFRM_SYMMETRIC_OR_XOR = 2 };
 
-bool nic_key_is_symmetric(const uint8_t *key, uint32_t size)
+bool weir_nic_key_is_symmetric(const uint8_t *key, uint32_t size)
 {
 	for (uint32_t i = 2; i < size; i++) {
 		if (key[i] != key[i - 2])
@@ -66,7 +66,7 @@ static bool is_symmetric(const char *interface, const struct ethtool_rxfh *rss)
 
 	return has_function(interface, rss, "xor") ||
 	       rss->rsvd8[0] & (XFRM_SYMMETRIC_XOR | XFRM_SYMMETRIC_OR_XOR) ||
-	       nic_key_is_symmetric(key, rss->key_size);
+	       weir_nic_key_is_symmetric(key, rss->key_size);
 }
 
 static void add_rss(GString *to, const char *interface)

@@ -7,6 +7,6 @@
 
 /* Whether a Toeplitz hash by this key is the same with source and destination exchanged: addresses
  * and ports are fields of whole 16-bit words, so a key that repeats every 16 bits is. */
-bool nic_key_is_symmetric(const uint8_t *key, uint32_t size);
+bool weir_nic_key_is_symmetric(const uint8_t *key, uint32_t size);
 
 #endif
