@@ -165,7 +165,9 @@ struct chunk *outlet_take(struct outlet *outlet)
 	chunk = outlet->free;
 	if (chunk) {
 		outlet->free = chunk->next;
-		*chunk = (struct chunk){.bytes = chunk->bytes, .generation = outlet->generation};
+		*chunk = (struct chunk){
+			.bytes = chunk->bytes,
+			.generation = __atomic_load_n(&outlet->generation, __ATOMIC_RELAXED)};
 	}
 	pthread_mutex_unlock(&outlet->lock);
 	return chunk;
