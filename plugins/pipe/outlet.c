@@ -252,7 +252,9 @@ static void write_some(struct outlet *outlet, struct chunk *chunk, size_t ready)
 		outlet->progress_ns = clock_mono_ns();
 		outlet->written += (uint64_t)n;
 		weir_count(outlet->self, STREAM_BYTES, (uint64_t)n);
+		pthread_mutex_lock(&outlet->lock);
 		chunk->done += (size_t)n;
+		pthread_mutex_unlock(&outlet->lock);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		lose_reader(outlet, errno);
 	}

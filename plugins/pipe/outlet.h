@@ -41,7 +41,7 @@ struct chunk {
 	struct sum ready_sum;
 
 	/* The thread's: */
-	size_t done;    /* bytes written */
+	size_t done;    /* bytes written; changed under the lock, for outlet_is_idle() */
 	uint64_t start; /* in the stream of this reader */
 	struct sum settled;
 };
