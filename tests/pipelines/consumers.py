@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Other programs on the stream: each must report what there is in the capture, however it comes to them."""
-import json, os, re, subprocess, sys
+import collections, json, os, re, socket, struct, subprocess, sys
 
 import frames as f
 import weirtest as t
@@ -209,6 +209,85 @@ def test_argus_counts_every_packet():
     done(t.Run("-e", f'pcap-replay {path} -> pipe exec="argus -r - -w {flows}" grace=1m'))
     said = subprocess.run(["ra", "-n", "-r", flows, "-s", "pkts", "-", "ip"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert sum(int(word) for word in said.stdout.split() if word.isdigit()) == ip_packets(path), said
+
+
+# ---- softflowd ----
+
+class Collector:
+    """Where NetFlow 5 goes: a port of loopback."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.setblocking(False)
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+
+    def records(self):
+        """What has come: (flow, packets) of each."""
+        found = []
+        while True:
+            try:
+                datagram = self.socket.recv(65535)
+            except BlockingIOError:
+                return found
+            found += [self.record(datagram[at:at + 48]) for at in range(24, len(datagram), 48)]
+
+    @staticmethod
+    def record(data):
+        source, to, packets, source_port, port, protocol = struct.unpack("!4s4s8xI12xHHxxB9x", data)
+        ends = (port >> 8,) if protocol == socket.IPPROTO_ICMP else (source_port, port)
+        return tuple(map(str, (socket.inet_ntoa(source), socket.inet_ntoa(to), protocol, *ends))), packets
+
+
+def check_flows(path, records):
+    """One record for each flow and direction that tshark sees in the file, with its number of packets."""
+    names = ["ip.src", "ip.dst", "ip.proto", "tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport", "icmp.type"]
+    said = subprocess.run(["tshark", "-n", "-r", path, "-Y", "ip", "-T", "fields", *(word for name in names for word in ("-e", name))],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    flows = collections.Counter(tuple(filter(None, line.split("\t"))) for line in said.stdout.splitlines())
+    assert len(flows) > 100 and sorted(records) == sorted(flows.items()), (len(records), len(flows))
+
+
+def test_softflowd_at_the_end_of_a_pipe_exports_every_flow():
+    t.need_program("softflowd", "tshark")
+    path, _ = capture()
+    collector = Collector()
+    done(t.Run("-e", f'pcap-replay {path} -> pipe exec="softflowd -r - -n {collector.address}" grace=1m'))
+    check_flows(path, collector.records())
+
+
+def test_softflowd_on_a_finished_file_exports_every_flow():
+    t.need_program("softflowd", "tshark")
+    path, _ = capture()
+    collector = Collector()
+    copy = os.path.join(t.tempdir(), "day.pcap")
+    t.weir("-e", f"pcap-replay {path} -> pcap {copy}")
+    subprocess.run(["softflowd", "-r", copy, "-n", collector.address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
+                   timeout=60)
+    check_flows(path, collector.records())
+
+
+def test_softflowd_that_sniffs_an_interface():
+    t.need_root()
+    t.need_program("softflowd", "softflowctl")
+    path, expected = capture()
+    control = os.path.join(t.tempdir(), "control")
+    with t.Namespace() as ns:
+        def statistics():
+            said = ns.run("softflowctl", "-c", control, "statistics").stdout
+            return dict(re.findall(r"^(.+?): +(\d+)", said, re.M))
+
+        out, into = ns.veth()
+        process = t.bound_to_test(ns.popen("softflowd", "-d", "-i", into, "-c", control, stderr=subprocess.PIPE, text=True))
+        assert any("starting data collection" in line for line in process.stderr)
+        for _ in range(2):  # it sees a packet once later ones have filled the rest of the block
+            t.weir("-e", f"pcap-replay {path} -> inject {out} pace=20kpps dst-mac=02:00:00:00:00:01", netns=ns)
+        t.wait_until(lambda: int(statistics()["Packets processed"]) >= expected["packets"], what="too few packets")
+        counts = statistics()
+        assert counts["Packets received by libpcap"] == str(2 * expected["packets"]), counts
+        assert counts["Packets dropped by libpcap"] == "0", counts
+        assert "gracefully" in ns.run("softflowctl", "-c", control, "shutdown").stdout
+        process.communicate(timeout=60)
 
 
 t.main()
