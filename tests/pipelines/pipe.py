@@ -114,7 +114,7 @@ def test_a_slow_reader_of_a_live_source_loses_by_name():
     count, left = count_records(piped.read_all())
     parts = outcomes(piped.end())
     assert left == 0 and parts["written"] == count and parts["reader-slow"] > 0
-    assert sum(parts.values()) == COUNT and piped.run.report["lost"] == parts["reader-slow"]
+    assert sum(parts.values()) == COUNT and piped.run.report["lost"] == parts["reader-slow"], (parts, piped.run.stderr)
     assert outcomes(piped.run, "null:1") == {"discarded": COUNT}
 
 
