@@ -9,6 +9,7 @@
 #include "afpacket.h"
 
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -38,6 +39,22 @@ static void leave(struct weir_self *self, const struct link *link, enum link_sta
 	afpacket_stop(self);
 }
 
+/* An interface that was moved to another network namespace and back is the same, but has lost the
+ * socket. */
+static bool is_bound(const struct ring *ring)
+{
+	struct sockaddr_ll at = {0};
+	socklen_t size = sizeof(at);
+
+	return getsockname(ring->fd, (struct sockaddr *)&at, &size) == 0 &&
+	       at.sll_ifindex == ring->index;
+}
+
+static enum link_state state_of(const struct link *link, const struct ring *ring)
+{
+	return is_bound(ring) ? link_state(ring->fd, link->name, ring->index) : LINK_GONE;
+}
+
 void afpacket_watch_error(struct weir_self *self, unsigned at)
 {
 	const struct afpacket_config *config = self->config;
@@ -53,7 +70,7 @@ void afpacket_watch_error(struct weir_self *self, unsigned at)
 	if (failure != ENETDOWN || ring->away)
 		return;
 	ring->away = true;
-	enum link_state state = link_state(ring->fd, link->name, ring->index);
+	enum link_state state = state_of(link, ring);
 	if (config->on_lost == AFPACKET_EXIT)
 		leave(self, link, state);
 	else if (self->lane_index == 0) /* which speaks for all */
@@ -122,7 +139,7 @@ static int join_anew(struct weir_self *self, unsigned at, int index)
 	struct afpacket_lane *lane = self->lane;
 	struct link *link = &node->links[at];
 
-	if (link->index != index) {
+	if (link->index != index || link->joined >= self->lane_count) {
 		link->index = index;
 		link->group = -1;
 		link->joined = 0;
@@ -183,7 +200,7 @@ void afpacket_watch_return(struct weir_self *self, unsigned at)
 
 	if (!ring->away || ring->given_up || lane->stopping)
 		return;
-	state = link_state(ring->fd, link->name, ring->index);
+	state = state_of(link, ring);
 	if (state == LINK_DOWN || (state == LINK_GONE && !follow(self, at)))
 		return;
 	ring->away = false;

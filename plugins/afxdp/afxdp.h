@@ -60,7 +60,7 @@ struct afxdp_lane {
 	bool stopping;
 	bool lost;             /* the interface, for which the run ends */
 	bool away;             /* its socket has lost the interface */
-	int bound;             /* index of the interface that it is on */
+	unsigned bound;        /* node->attached when its socket was opened */
 	uint64_t joins_closed; /* of rings before this one */
 
 	uint64_t lost_seen;    /* of what the kernel lost, what packets have been told of */
@@ -82,8 +82,8 @@ struct afxdp_node {
 	struct weir_nics *nics;
 	char push_words[160];
 	enum link_state state; /* that was said last */
-	int refused;           /* index of an interface that the program cannot be attached to */
-	int attached;          /* atomic: index of the one that it is on */
+	int tried;             /* index of the last interface that the program was to go to again */
+	unsigned attached;     /* atomic: how often it was attached */
 	unsigned returned;     /* atomic: lanes that have opened their rings on it again */
 };
 

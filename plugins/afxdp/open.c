@@ -156,7 +156,7 @@ int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node)
 	    (config->mode == AFXDP_AUTO && failure && failure != -EBUSY && failure != -EPERM))
 		failure = program_attach(&node->program, node->link.index, false);
 	if (!failure)
-		__atomic_store_n(&node->attached, node->link.index, __ATOMIC_RELEASE);
+		__atomic_add_fetch(&node->attached, 1, __ATOMIC_RELEASE);
 	return failure;
 }
 
@@ -305,7 +305,7 @@ bool afxdp_open_lane(struct weir_self *self)
 		refuse_ring(self, queue, failure);
 		return false;
 	}
-	lane->bound = node->link.index;
+	lane->bound = node->attached;
 	node->lanes[self->lane_index] = lane;
 	if (self->lane_index == 0)
 		say_mode(self);

@@ -68,12 +68,24 @@ int program_attach(struct program *program, int ifindex, bool native)
 
 	if (fd < 0)
 		return fd;
-	/* That of an interface which is gone. */
-	if (program->link_fd >= 0)
-		close(program->link_fd);
 	program->link_fd = fd;
 	program->native = native;
 	return 0;
+}
+
+void program_detach(struct program *program)
+{
+	if (program->link_fd < 0)
+		return;
+	/* The last close() would do it some time later. */
+	bpf_link_detach(program->link_fd);
+	close(program->link_fd);
+	program->link_fd = -1;
+}
+
+bool program_is_attached(const struct program *program)
+{
+	return program->link_fd >= 0;
 }
 
 uint32_t program_present(int ifindex, bool *ret_ours)
@@ -138,8 +150,7 @@ void program_close(struct program *program)
 {
 	if (!program->skeleton)
 		return;
-	if (program->link_fd >= 0)
-		close(program->link_fd);
+	program_detach(program);
 	if (program->filter_fd >= 0)
 		close(program->filter_fd);
 	program_bpf__destroy(program->skeleton);

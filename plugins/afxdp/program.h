@@ -34,6 +34,10 @@ int program_set_filter(struct program *program, const struct weir_insn *filter, 
  * is there. */
 int program_attach(struct program *program, int ifindex, bool native);
 
+/* Nothing where it is not attached. */
+void program_detach(struct program *program);
+bool program_is_attached(const struct program *program);
+
 /* The id of the program that is on an interface, 0: none; and whether it is one of these. */
 uint32_t program_present(int ifindex, bool *ret_ours);
 

@@ -55,6 +55,15 @@ static void leave(struct weir_self *self, enum link_state state)
 	afxdp_stop(self);
 }
 
+/* What comes next shall not go to sockets that have lost their interface: they take nothing, and
+ * nobody would count it. */
+static void detach(struct afxdp_node *node)
+{
+	program_detach(&node->program);
+	for (unsigned i = 0; i < node->queues.count; i++)
+		program_leave(&node->program, node->queues.numbers[i]);
+}
+
 /* On an interface that has the name now. */
 static void attach_again(struct weir_self *self)
 {
@@ -62,18 +71,20 @@ static void attach_again(struct weir_self *self)
 	struct afxdp_node *node = self->node;
 	int index = link_index(node->fd, node->link.name);
 
-	if (!index || index == node->refused)
+	if (index == node->tried)
 		return;
+	node->tried = index;
+	if (!index)
+		return;
+	detach(node);
 	node->link.index = index;
 	__atomic_store_n(&node->returned, 0, __ATOMIC_RELAXED);
 	if (config->promisc)
 		afxdp_add_promiscuity(node->fd, index);
 	int failure = afxdp_attach(config, node);
-	if (!failure)
-		return;
-	node->refused = index;
-	weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s", node->link.name,
-		 strerror(-failure));
+	if (failure)
+		weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s",
+			 node->link.name, strerror(-failure));
 }
 
 static bool is_back(const struct afxdp_node *node)
@@ -81,11 +92,23 @@ static bool is_back(const struct afxdp_node *node)
 	return __atomic_load_n(&node->returned, __ATOMIC_RELAXED) == node->queues.count;
 }
 
+/* One that was moved to another network namespace and back is the same, but has lost the sockets.
+ */
+static enum link_state link_now(struct weir_self *self)
+{
+	const struct afxdp_node *node = self->node;
+	const struct afxdp_lane *lane = self->lane;
+
+	if (lane->away || !program_is_attached(&node->program))
+		return LINK_GONE;
+	return link_state(node->fd, node->link.name, node->link.index);
+}
+
 static void watch_link(struct weir_self *self)
 {
 	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
-	enum link_state state = link_state(node->fd, node->link.name, node->link.index);
+	enum link_state state = link_now(self);
 
 	if (state == LINK_GONE && node->state == LINK_GONE)
 		attach_again(self);
@@ -95,6 +118,10 @@ static void watch_link(struct weir_self *self)
 	if (node->state == LINK_GONE && (state != LINK_UP || !is_back(node)))
 		return;
 	node->state = state;
+	if (state == LINK_GONE) {
+		detach(node);
+		node->tried = 0;
+	}
 	if (config->on_lost == AFXDP_EXIT)
 		leave(self, state);
 	else
@@ -103,7 +130,7 @@ static void watch_link(struct weir_self *self)
 
 /* ---- A lane's ring ---- */
 
-static void open_again(struct weir_self *self, int index)
+static void open_again(struct weir_self *self, unsigned attached)
 {
 	struct afxdp_node *node = self->node;
 	struct afxdp_lane *lane = self->lane;
@@ -117,7 +144,7 @@ static void open_again(struct weir_self *self, int index)
 	if (!failure)
 		failure = program_serve(&node->program, queue, ring_fd(&lane->ring));
 	lane->away = failure;
-	lane->bound = index;
+	lane->bound = attached;
 	__atomic_add_fetch(&node->returned, 1, __ATOMIC_RELAXED);
 	if (failure == -EPERM)
 		weir_log(self, WEIR_WARN,
@@ -142,7 +169,7 @@ void afxdp_watch(struct weir_self *self, int64_t mono_ns)
 	lane->next_look_ns = mono_ns + LOOK_NS;
 	if (self->lane_index == 0)
 		watch_link(self);
-	int attached = __atomic_load_n(&node->attached, __ATOMIC_ACQUIRE);
+	unsigned attached = __atomic_load_n(&node->attached, __ATOMIC_ACQUIRE);
 	if (attached != lane->bound && !ring_ready(&lane->ring))
 		open_again(self, attached);
 }

@@ -180,6 +180,7 @@ static int look_into_failure(struct weir_self *self)
 		return WEIR_FAILED;
 	}
 	note_state(self, LINK_GONE);
+	handle_stop(&node->handle);
 	begin_draining(self);
 	return 0;
 }
@@ -244,16 +245,18 @@ static int next_packets(struct weir_self *self, struct weir_packet *packets, uns
 			int timeout_ms)
 {
 	struct libpcap_node *node = self->node;
+	const struct libpcap_lane *lane = self->lane;
 	struct handle *handle = &node->handle;
 	int status;
 
-	if (!wait_for_packets(self->lane, handle, timeout_ms) || !handle->pcap)
+	if (!wait_for_packets(lane, handle, timeout_ms) || !handle->pcap)
 		return 0;
 	int n = read_packets(self, packets, max, &status);
 	if (status < 0 && n == 0)
 		return look_into_failure(self);
-	/* libpcap asks to be called often while it does not know what became of a link. */
-	if (status >= 0 && handle->kind == HANDLE_PACKET)
+	/* libpcap asks to be called often while it does not know what became of a link.  One that
+	 * has another name now still delivers, until it is closed. */
+	if (status >= 0 && handle->kind == HANDLE_PACKET && lane->state != LINK_GONE)
 		note_state(self,
 			   pcap_get_required_select_timeout(handle->pcap) ? LINK_DOWN : LINK_UP);
 	return n;

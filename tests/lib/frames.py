@@ -1,6 +1,6 @@
 """For the live tests: Ethernet frames that are made, sent from a namespace, captured, and read back from a file."""
-import ctypes, fcntl, os, select, socket, struct, time
-from contextlib import contextmanager
+import ctypes, fcntl, os, select, socket, struct, threading, time
+from contextlib import contextmanager, suppress
 
 import weirtest as t
 
@@ -31,6 +31,35 @@ def raw_socket(ns, interface):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sock.bind((interface, 0))
     return sock
+
+
+@contextmanager
+def flow(ns, interface, frame):
+    """Sends the frame all the time, also out of an interface that is made anew meanwhile."""
+    done = threading.Event()
+
+    def run():
+        while not done.wait(0.001):
+            with suppress(OSError), raw_socket(ns, interface) as sock:
+                while not done.wait(0.0002):
+                    sock.send(frame)
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def move_away_and_back(ns, interface, run):
+    """Into another network namespace; back it has the index that it had, but not its sockets."""
+    with t.Namespace() as other:
+        ns.run("ip", "link", "set", interface, "netns", str(other))
+        run.wait_for(f"{interface} was removed")
+        other.run("ip", "link", "set", interface, "netns", str(ns))
+    ns.run("ip", "link", "set", interface, "up", "arp", "off")
+    run.wait_for(f"{interface} is up again")
 
 
 def tun(ns, name):

@@ -115,6 +115,18 @@ def test_link_of_a_group_removed_and_made_anew():
             assert fanout == "hash" or all(len(file) == 15 for file in files)
 
 
+def test_link_moved_to_another_namespace_and_back():
+    t.need_root()
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        for lanes in (1, 2):
+            run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
+            f.send(ns, a, numbered(10))
+            f.move_away_and_back(ns, b, run)
+            f.send(ns, a, numbered(10))
+            assert node(finish(run))["outputs"]["out"]["packets"] == 20
+
+
 def test_group_cannot_be_made_anew_without_privileges():
     t.need_root()
     with t.Namespace() as ns:

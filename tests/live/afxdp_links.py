@@ -215,6 +215,32 @@ def test_link_removed_and_made_anew():
         assert text.count("link-down") == 1 and text.count("link-up") == 1, text
 
 
+def test_link_made_anew_under_load():
+    """Nothing goes to sockets of the old one, which would be neither captured nor counted."""
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = start(ns, b)
+        with f.flow(ns, a, numbered(1)[0]):
+            ns.run("ip", "link", "del", a)
+            run.wait_for(f"{b} was removed")
+            ns.veth(queues=2)
+            run.wait_for(f"{b} is up again")
+        finish(run)
+
+
+def test_link_moved_to_another_namespace_and_back():
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        for mode in ("native", "skb"):
+            run = start(ns, f"{b} mode={mode}")
+            f.send(ns, a, numbered(10))
+            f.move_away_and_back(ns, b, run)
+            f.send(ns, a, numbered(10))
+            assert out(finish(run)) == 20
+
+
 def test_on_lost_exit_ends_the_run():
     need_xdp()
     with t.Namespace() as ns:

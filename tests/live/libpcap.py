@@ -241,6 +241,28 @@ def test_link_down_up_removed_and_made_anew():
             assert file.read().count("link-up") == 2
 
 
+def test_link_that_gets_another_name_is_one_that_was_removed():
+    t.need_root()
+    sent = numbered(20)
+    with t.Namespace() as ns:
+        a, b = ns.veth()
+        path, ledger = os.path.join(t.tempdir(), "out.pcap"), os.path.join(t.tempdir(), "ledger")
+        run = started(ns, f"tap = libpcap {b}; tap -> pcap {path}", "--ledger", ledger)
+        f.send(ns, a, sent[:10])
+        with f.flow(ns, a, sent[0]):
+            ns.run("sh", "-c", f"ip link set {b} down; ip link set {b} name other; ip link set other up")
+            run.wait_for(f"{b} was removed")
+            assert_idle(run, 1)
+        ns.run("sh", "-c", f"ip link set other down; ip link set other name {b}; ip link set {b} up")
+        run.wait_for(f"{b} is up again")
+        f.send(ns, a, sent[10:])
+        finish(run)
+        frames = f.bytes_of(f.read_pcap(path))
+        assert frames[:10] == sent[:10] and frames[-10:] == sent[10:]
+        with open(ledger) as file:
+            assert file.read().count("link-down") <= 2
+
+
 def processor_seconds(run):
     with open(f"/proc/{run.process.pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
