@@ -52,7 +52,7 @@ struct body *body_new(struct body_pool *pool)
 	body->next = NULL;
 	body->pool = pool;
 	body->topic = NULL;
-	body->announced = false;
+	atomic_store(&body->announced, false);
 	body->packets = 0;
 	body->captured_bytes = 0;
 	body->len = 0;

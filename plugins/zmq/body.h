@@ -8,6 +8,7 @@
 #define ZMQ_BODY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,9 @@ struct body {
 	struct body *next; /* in the pool, or in the sender's queue */
 	struct body_pool *pool;
 	struct topic *topic;
-	bool announced; /* a header with its packets has been sent */
+	atomic_bool announced; /* a header with its packets has been sent; whoever releases it sees
+				  what was done before, as libzmq sees to itself, but out of sight
+				  of sanitizers */
 	uint32_t packets;
 	uint64_t captured_bytes;
 	size_t len;

@@ -89,7 +89,7 @@ static void settle(struct body *body, bool delivered)
 	weir_settle(topic->self, outcome, body->packets, body->captured_bytes);
 	if (delivered)
 		return;
-	if (body->announced)
+	if (atomic_load(&body->announced))
 		weir_count(topic->self, UNDELIVERED, body->packets);
 	else
 		atomic_fetch_add(&topic->unsent, body->packets);
@@ -102,7 +102,7 @@ static void body_released(void *bytes, void *hint)
 	struct sender *sender = body->topic->sender;
 
 	(void)bytes;
-	if (!body->announced)
+	if (!atomic_load(&body->announced))
 		settle(body, false);
 	else if (sender->config->mode == MODE_PUSH)
 		settle(body, !atomic_load(&sender->abandoned));
@@ -170,9 +170,9 @@ static bool send_held(struct sender *sender)
 
 	if (!send_head(topic, packets, 0))
 		return false;
-	body->announced = true;
+	atomic_store(&body->announced, true);
 	if (zmq_msg_send(&sender->frame, sender->socket, ZMQ_DONTWAIT) < 0) {
-		body->announced = false;
+		atomic_store(&body->announced, false);
 		return false;
 	}
 	sender->held = NULL; /* and the body may be somebody else's by now */

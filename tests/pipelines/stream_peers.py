@@ -81,7 +81,7 @@ def test_a_sink_that_connects_checks_keys_too():
         run = Run("-e", f"pcap-replay {make_capture(500)} -> zmq {endpoint} connect=yes curve-secret={server} "
                         f"curve-allow={reader}.pub wait-for=1")
         if not wanted:
-            wait_until(lambda: "is not allowed" in run.stderr, 30, "a refusal")
+            wait_until(lambda: "is not allowed" in run.stderr and "running" in run.stderr, 30, "a refusal")
             run.process.send_signal(signal.SIGTERM)
         finish(run)
         if not wanted:
