@@ -76,7 +76,7 @@ $(B)/core/%.o: core/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(call pkg_cflags,$(CORE_PKGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-BUILT_WITH = $(shell for p in $(sort libcap-ng $(foreach n,$(PLUGINS),$(PKGS_$(n)))); do \
+BUILT_WITH = $(shell for p in $(sort libcap-ng libsodium $(foreach n,$(PLUGINS),$(PKGS_$(n)))); do \
 	echo "$$p $$(pkg-config --modversion $$p)"; done | paste -sd, | sed 's/,/, /g')
 $(B)/core/versions.o: override CPPFLAGS += -DWEIR_BUILT_WITH='"$(BUILT_WITH)"'
 

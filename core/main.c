@@ -241,7 +241,7 @@ static int help(const char *name)
 {
 	char *words[] = {(char *)name, (char *)"--help", NULL};
 
-	if (!name)
+	if (!name || strcmp(name, "help") == 0)
 		return command_help();
 	return find_command(name) ? execute(find_command(name), 2, words) : unknown_command(name);
 }

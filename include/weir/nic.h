@@ -46,8 +46,8 @@ enum {
 		 "of the driver's own counters those of packets dropped or discarded"},            \
 	{                                                                                          \
 		"nic-beyond", WEIR_INFO | WEIR_IS_NIC,                                             \
-			"what the largest of the driver's own counters has more than the four of " \
-			"the kernel together, which may count the same packets"                    \
+			"by how much the largest of the driver's own counters is above the sum "   \
+			"of the kernel's four, which may count the same packets"                   \
 	}
 
 struct weir_nics;

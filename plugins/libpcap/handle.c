@@ -51,12 +51,15 @@ static const char *list_devices(char *text, size_t size)
 static const char *permission_of(const char *device)
 {
 	if (strncmp(device, "nflog", 5) == 0 || strncmp(device, "nfqueue", 7) == 0)
-		return "the capability CAP_NET_ADMIN";
+		return "the capability CAP_NET_ADMIN: run as root, or 'setcap "
+		       "cap_net_admin=ep' on the program";
 	if (strncmp(device, "usbmon", 6) == 0)
 		return "to read /dev/usbmon*, which root may";
 	if (strncmp(device, "bluetooth", 9) == 0)
-		return "the capabilities CAP_NET_RAW and CAP_NET_ADMIN";
-	return "the capability CAP_NET_RAW";
+		return "the capabilities CAP_NET_RAW and CAP_NET_ADMIN: run as root, or 'setcap "
+		       "cap_net_raw,cap_net_admin=ep' on the program";
+	return "the capability CAP_NET_RAW: run as root, or 'setcap cap_net_raw=ep' on "
+	       "the program";
 }
 
 static void WEIR_PRINTF(3, 4)

@@ -60,6 +60,8 @@ static bool open_keys(struct weir_self *self, struct site *site)
 		weir_error(self, "tls-keys", "%s cannot be read: %s", path, strerror(errno));
 		return false;
 	}
+	if (path && access(path, F_OK) != 0)
+		weir_log(self, WEIR_INFORM, "tls-keys: %s is not there yet", path);
 	if (path)
 		site->keys = keys_new(path);
 	if (path && !site->keys)

@@ -230,7 +230,8 @@ bool refuse_folder(struct weir_self *self, const char *folder, const struct acce
 			   "direct=yes: the file system of %s cannot write past the page cache",
 			   folder);
 	else if (fd < 0)
-		weir_error(self, "path", "no file can be made in %s: %s", folder, strerror(errno));
+		weir_error(self, "path", "no file can be made in %s: %s%s", folder, strerror(errno),
+			   errno == ENOENT ? "; make it, or mount its disk, first" : "");
 	else if (!ok)
 		weir_error(self,
 			   config->owner   ? "owner"
