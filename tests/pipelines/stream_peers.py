@@ -212,7 +212,7 @@ def test_floods_and_junk_change_nothing_with_keys():
 
 def test_one_stuck_and_one_fast_subscriber_and_20000_messages():
     """Each packet is a message of its own."""
-    capture, endpoint, count = make_capture(2000, size=6000), ipc(), 24000
+    capture, endpoint, count = make_capture(2000, size=6000), ipc(), 36000
     stuck, (fast, _), watch = Peer(endpoint, hwm=1), subscribe(endpoint), Peer(endpoint, hwm=0)
     run = Run("-e", f"pcap-replay {capture} loop={count // 2000} pace=5000pps -> zmq {endpoint} wait-for=3 batch=1KiB hwm=8MiB max-delay=1ms")
     while watch.receive().number < 18000:
