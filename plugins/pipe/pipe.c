@@ -108,8 +108,7 @@ static void begin(struct weir_self *self, uint32_t linktype)
 	lane->begun = true;
 	lane->generation = chunk->generation;
 	lane->linktype = linktype;
-	if (lane->n_known)
-		if (lane->index_of)
+	if (lane->index_of)
 		memset(lane->index_of, 0, lane->n_known * sizeof(*lane->index_of));
 	lane->n_ifaces = 0;
 	if (config->format == FORMAT_PCAPNG) {
