@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PART        ".part"
 #define NUMBERS_MAX 1000000u
 
 void namer_clear(struct namer *namer)
@@ -91,7 +90,7 @@ static int open_part(const char *name, unsigned fixed_len, const struct access *
 	char *part;
 	int fd;
 
-	if (asprintf(&part, "%s" PART, name) < 0) {
+	if (asprintf(&part, "%s" PART_ENDING, name) < 0) {
 		errno = ENOMEM;
 		return -1;
 	}

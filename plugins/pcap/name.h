@@ -6,6 +6,8 @@
 
 #include "access.h"
 
+#define PART_ENDING ".part" /* of files that are not complete yet */
+
 /*
  * Of one lane's files; the writer's.  Names that many files share (a second of a fast rotation) go
  * on from the last number that was given, or finding a free one would take longer and longer.

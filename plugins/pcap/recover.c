@@ -89,7 +89,7 @@ static char *glob_of(const char *pattern, const char *node)
 		if (*pattern)
 			pattern = put_directive(out, pattern, node);
 	}
-	fputs(".part", out);
+	fputs(PART_ENDING, out);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
@@ -141,7 +141,7 @@ static size_t measure(int fd, size_t len, struct weir_extent *extent)
 static void publish(struct site *site, const char *part, const struct weir_extent *extent,
 		    size_t cut_off)
 {
-	char *wish = strndup(part, strlen(part) - strlen(".part"));
+	char *wish = strndup(part, strlen(part) - strlen(PART_ENDING));
 	struct namer namer = {0};
 	char *name = wish ? name_publish(&namer, part, wish, false) : NULL;
 

@@ -38,6 +38,18 @@ static bool check_path(struct weir_self *self, const struct config *config)
 	return name;
 }
 
+/* A later run would take such a file for one that a crash has left unfinished. */
+static bool check_ending(struct weir_self *self, const struct config *config)
+{
+	size_t len = strlen(config->path), ending = strlen(PART_ENDING);
+
+	if (len < ending || strcmp(config->path + len - ending, PART_ENDING) != 0)
+		return true;
+	weir_error(self, "path",
+		   "the ending " PART_ENDING " is for files that are not complete yet");
+	return false;
+}
+
 static bool check_keeping(struct weir_self *self, const struct config *config)
 {
 	bool ok = true;
@@ -54,11 +66,19 @@ static bool check_keeping(struct weir_self *self, const struct config *config)
 	return ok;
 }
 
-static bool check_pcapng(struct weir_self *self, const struct config *config)
+static bool check_format(struct weir_self *self, const struct config *config)
 {
-	if (!config->tls_keys || refuse_is_pcapng(config))
+	bool pcapng = refuse_is_pcapng(config);
+
+	if (config->tls_keys && !pcapng)
+		weir_error(self, "tls-keys",
+			   "classic pcap cannot hold keys: name the file .pcapng");
+	else if (config->precision && pcapng)
+		weir_error(self, "precision",
+			   "pcapng is written with nanoseconds, which its readers "
+			   "know; precision=us is for classic pcap");
+	else
 		return true;
-	weir_error(self, "tls-keys", "classic pcap cannot hold keys: name the file .pcapng");
 	return false;
 }
 
@@ -68,8 +88,9 @@ bool refuse_options(struct weir_self *self)
 	struct access access;
 	bool ok = check_path(self, config);
 
+	ok = check_ending(self, config) && ok;
 	ok = check_keeping(self, config) && ok;
-	ok = check_pcapng(self, config) && ok;
+	ok = check_format(self, config) && ok;
 	ok = access_resolve(&access, self) && ok;
 	return command_check(self) && ok;
 }
@@ -82,7 +103,7 @@ static bool is_too_long(const char *name)
 	char *part = NULL;
 	bool too_long;
 
-	if (asprintf(&part, "%s.part", name) < 0)
+	if (asprintf(&part, "%s" PART_ENDING, name) < 0)
 		return false;
 	too_long = access(part, F_OK) != 0 && errno == ENAMETOOLONG;
 	free(part);
@@ -94,7 +115,7 @@ static bool check_name(struct weir_self *self, const struct config *config, cons
 	struct stat taken;
 
 	if (is_too_long(name)) {
-		weir_error(self, "path", "%s.part: %s", name, strerror(ENAMETOOLONG));
+		weir_error(self, "path", "%s" PART_ENDING ": %s", name, strerror(ENAMETOOLONG));
 		return false;
 	}
 	if (stat(name, &taken) != 0)

@@ -73,7 +73,8 @@ bool state_is_ours(const struct state *state, const struct kept *kept, struct st
 
 /* ---- The journal ---- */
 
-static void load_line(struct state *state, char *line)
+/* false: it is none of ours. */
+static bool load_line(struct state *state, char *line)
 {
 	struct kept kept = {0};
 	int name_at = 0;
@@ -85,16 +86,24 @@ static void load_line(struct state *state, char *line)
 		remember(state, &kept, line + name_at);
 	else if (line[0] == '-' && line[1] == ' ')
 		forget_name(state, line + 2);
+	else
+		return false;
+	return true;
 }
 
-static void load(struct state *state)
+static void load(struct state *state, struct weir_self *self)
 {
+	unsigned damaged = 0;
 	FILE *old = fopen(state->path, "re");
 	char *line = NULL;
 	size_t room = 0;
 
 	while (old && getline(&line, &room, old) > 0)
-		load_line(state, line);
+		damaged += !load_line(state, line);
+	if (damaged > 0)
+		weir_log(self, WEIR_WARN,
+			 "%s: %u damaged lines; files that they named are kept for ever",
+			 state->path, damaged);
 	free(line);
 	if (old)
 		fclose(old);
@@ -111,6 +120,7 @@ static bool write_anew(struct state *state)
 {
 	FILE *journal;
 	char *path;
+	int failure;
 	bool ok;
 
 	if (asprintf(&path, "%s.new", state->path) < 0)
@@ -121,6 +131,9 @@ static bool write_anew(struct state *state)
 	for (const struct kept *kept = state->oldest; kept && journal; kept = kept->next)
 		write_down(journal, kept, kept->name);
 	ok = journal && fflush(journal) == 0 && rename(path, state->path) == 0;
+	failure = errno;
+	if (journal && !ok)
+		unlink(path);
 	free(path);
 	if (ok) {
 		FILE *old = state->journal;
@@ -130,6 +143,7 @@ static bool write_anew(struct state *state)
 	}
 	if (journal)
 		fclose(journal);
+	errno = failure;
 	return ok;
 }
 
@@ -152,7 +166,7 @@ static bool open_journal(struct state *state, struct weir_self *self)
 			   "another name",
 			   state->folder, self->name);
 	} else {
-		load(state);
+		load(state, self);
 		state_sweep(state);
 		ok = write_anew(state);
 		if (!ok)

@@ -262,4 +262,9 @@ def test_buffers_that_are_too_small():
     refused(f"numbers lanes=4 -> pcap {tempdir()}/%{{lane}}.pcap buffer=2MiB", "buffer", "1MiB")
 
 
+def test_names_and_times_that_a_file_cannot_have():
+    refused(f"numbers -> pcap {tempdir()}/x.pcap.part", "not complete yet")
+    refused(f"numbers -> pcap {tempdir()}/x.pcapng precision=us", "for classic pcap")
+
+
 main()

@@ -65,6 +65,24 @@ def test_two_runs_do_not_keep_each_others_files():
     feed.end()
 
 
+def test_a_damaged_state_file_is_said_and_removes_nothing():
+    folder = tempdir()
+    with open(f"{folder}/foreign.pcap", "wb") as file:
+        file.write(header())
+    with open(f"{folder}/.weir-disk", "w") as file:
+        file.write("+ 0 1 2 foreign.pcap\n\x01\x02\n+ 0\n")
+    run = weir(*PLUGINS, "-e", f"disk = pcap {folder}/%{{seq}}.pcap rotate-packets=1 keep-files=2; numbers count=10 -> disk")
+    assert ".weir-disk: 3 damaged lines" in run.stderr
+    assert visible(folder) == ["00009.pcap", "00010.pcap", "foreign.pcap"]
+
+
+def test_a_state_file_that_cannot_be_written_leaves_nothing():
+    folder = tempdir()
+    os.mkdir(f"{folder}/.weir-disk")
+    refused(f"disk = pcap {folder}/%{{seq}}.pcap keep-files=2; numbers -> disk", ".weir-disk: ")
+    assert os.listdir(folder) == [".weir-disk"]
+
+
 def total_bytes(folder):
     """Of the files there; 0 if one came or went while they were looked at."""
     names = visible(folder)
