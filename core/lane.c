@@ -5,10 +5,11 @@
 
 #include <time.h>
 
-#define BUSY_TICK_NS (10 * 1000000LL)
-#define IDLE_TICK_NS (100 * 1000000LL)
-#define WITNESS_NS   (1000 * 1000000LL)
-#define STUCK_NS     (1000 * 1000000LL) /* without progress */
+#define NS_PER_MS    1000000LL
+#define BUSY_TICK_NS (10 * NS_PER_MS)
+#define IDLE_TICK_NS (100 * NS_PER_MS)
+#define WITNESS_NS   (1000 * NS_PER_MS)
+#define STUCK_NS     (1000 * NS_PER_MS) /* without progress */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -27,6 +28,14 @@ int64_t weir_lane_clock(struct weir_lane *lane)
 int64_t weir_lane_now(const struct weir_lane *lane)
 {
 	return lane->now_ns;
+}
+
+int64_t weir_lane_wake_in(struct weir_lane *lane, int64_t delay_ns)
+{
+	int64_t wake_ns = lane->now_ns + delay_ns;
+
+	lane->wake_ns = MIN(lane->wake_ns, wake_ns);
+	return wake_ns;
 }
 
 struct weir_arena *weir_lane_arena(struct weir_lane *lane)
@@ -51,7 +60,7 @@ void weir_lane_wake(struct weir_lane *lane)
 
 bool weir_lane_sleep(struct weir_lane *lane, int timeout_ms)
 {
-	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000LL;
+	int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
 	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
 	bool woken;
 
@@ -166,8 +175,9 @@ static void tick(struct weir_lane *lane, unsigned why)
 	settle_marks(lane);
 	if (__atomic_exchange_n(&lane->reopen, false, __ATOMIC_RELAXED))
 		why |= WEIR_TICK_REOPEN;
-	if (lane->now_ns >= lane->next_tick_ns) {
+	if (lane->now_ns >= MIN(lane->next_tick_ns, lane->wake_ns)) {
 		lane->next_tick_ns = lane->now_ns + BUSY_TICK_NS;
+		lane->wake_ns = INT64_MAX;
 		why |= WEIR_TICK_TIME;
 	}
 	tick_post(lane, lane->head, lane->mark_ns, why);
@@ -235,10 +245,13 @@ static bool tell_to_stop(struct weir_lane *lane)
  * time. */
 static int poll_timeout_ms(const struct weir_lane *lane, int64_t last_packet_ns, bool stopping)
 {
+	int64_t timeout_ns;
+
 	if (stopping)
 		return lane->head->plugin == &weir_queue_plugin ? 10 : 0;
-	return (int)((lane->now_ns - last_packet_ns < IDLE_TICK_NS ? BUSY_TICK_NS : IDLE_TICK_NS) /
-		     1000000);
+	timeout_ns = lane->now_ns - last_packet_ns < IDLE_TICK_NS ? BUSY_TICK_NS : IDLE_TICK_NS;
+	timeout_ns = CLAMP(lane->wake_ns - lane->now_ns, 0, timeout_ns);
+	return (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
 static void loop(struct weir_lane *lane)

@@ -229,6 +229,12 @@ void weir_wake_at(struct weir_self *self, int64_t stream_ns)
 	post->wake_ns = MIN(post->wake_ns, stream_ns);
 }
 
+int64_t weir_wake_in(struct weir_self *self, int64_t delay_ns)
+{
+	return in_lane(self, __func__) ? weir_lane_wake_in(weir_seat_of(self)->lane, delay_ns)
+				       : INT64_MAX;
+}
+
 bool weir_wait(struct weir_self *self, int timeout_ms)
 {
 	struct weir_lane *lane = weir_seat_of(self)->lane;

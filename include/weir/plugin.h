@@ -287,8 +287,8 @@ struct weir_plugin {
 	void (*judge)(struct weir_self *self, struct weir_packet *packets, unsigned n);
 	/* Stages that make, merge or hold packets: what shall go on is emitted, in order. */
 	void (*transform)(struct weir_self *self, struct weir_packet *packets, unsigned n);
-	/* Every 10 ms of a busy lane, every 100 ms of an idle one, when the stream has reached what
-	 * weir_wake_at() asked for, on HUP, and at the end (upstream first).  May emit. */
+	/* Every 10 ms of a busy lane, every 100 ms of an idle one, when weir_wake_at() and
+	 * weir_wake_in() asked for it, on HUP, and at the end (upstream first).  May emit. */
 	void (*tick)(struct weir_self *self, const struct weir_now *now, unsigned why);
 	/* Once a second, when a sink in that lane asks for the counts of its source, and after the
 	 * last batch: sets counters from outside the data path. */
@@ -377,9 +377,13 @@ void weir_hold(struct weir_self *self, int64_t oldest_ns);
 uint8_t *weir_scratch(struct weir_self *self, size_t size);
 uint8_t *weir_writable(struct weir_self *self, struct weir_packet *packet);
 
-/* tick() shall be called once the lane's stream has reached that time; the earliest request holds.
- */
+/* tick() shall be called once the lane's stream has reached that time; the earliest request holds,
+ * and is forgotten when it is met. Lane callbacks. */
 void weir_wake_at(struct weir_self *self, int64_t stream_ns);
+
+/* The same by the clock: tick() shall be called so long after now, which is that of the batch or
+ * the tick; once the lane has come there, to a millisecond.  What now->mono_ns will be at least. */
+int64_t weir_wake_in(struct weir_self *self, int64_t delay_ns);
 
 /*
  * For a judge() that has no room.  Behind a live source returns false at once: give the packet its

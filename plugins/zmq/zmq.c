@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 /* How often a busy lane ticks: what would be too old at the next one is sent at this one. */
-#define BUSY_TICK_NS (10 * NS_PER_MS)
 
 /* How a lane knows an interface. */
 enum { UNKNOWN, FITS, OTHER };
@@ -30,8 +29,7 @@ struct lane {
 	struct body *body; /* being filled, NULL: none */
 	uint64_t n_bodies;
 	uint32_t n_described; /* interfaces in it */
-	int64_t ticked_ns;    /* the clock as of the last tick */
-	int64_t begun_ns;     /* when the body was, on that clock */
+	int64_t due_ns;       /* by now->mono_ns, when the body is to go as it is */
 	struct iface *ifaces; /* by the id of the interface */
 	uint32_t n_ifaces;
 	bool has_linktype, warned;
@@ -186,7 +184,7 @@ static unsigned begin_body(struct weir_self *self, struct lane *lane)
 	lane->body->len = sender->section_len;
 	lane->n_bodies++;
 	lane->n_described = 0;
-	lane->begun_ns = lane->ticked_ns;
+	lane->due_ns = weir_wake_in(self, ((const struct config *)self->config)->max_delay_ns);
 	return SENT;
 }
 
@@ -248,15 +246,12 @@ static void zmq_judge(struct weir_self *self, struct weir_packet *packets, unsig
 
 static void zmq_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
 {
-	const struct config *config = self->config;
 	struct lane *lane = self->lane;
 
-	if (!lane->ticked_ns)
-		lane->begun_ns = now->mono_ns;
-	if ((why & WEIR_TICK_END) ||
-	    now->mono_ns - lane->begun_ns >= config->max_delay_ns - BUSY_TICK_NS)
+	if ((why & WEIR_TICK_END) || now->mono_ns >= lane->due_ns)
 		hand_over(lane);
-	lane->ticked_ns = now->mono_ns;
+	else if (lane->body)
+		weir_wake_in(self, lane->due_ns - now->mono_ns);
 }
 
 /* ---- Closing ---- */
@@ -301,8 +296,7 @@ static const struct weir_option options[] = {
 	{"batch", WEIR_SIZE, offsetof(struct config, batch_bytes), "256KiB", "1KiB..16MiB",
 	 "Send a message once it has this many bytes."},
 	{"max-delay", WEIR_TIME, offsetof(struct config, max_delay_ns), "10ms", "1ms..1h",
-	 "Send a message before it is older than this, even if it is small; looked at every 10 ms, "
-	 "and every 100 ms while nothing comes."},
+	 "Send a message once it is this old, even if it is small."},
 	{"hwm", WEIR_SIZE, offsetof(struct config, hwm_bytes), "64MiB", "1KiB..64GiB",
 	 "Bytes that may wait for each peer. ZeroMQ counts messages, so this is as many messages "
 	 "as there are batches in it: small ones fill it with fewer bytes, and each may be "

@@ -50,6 +50,17 @@ def test_bodies_after_one_another_are_a_capture_file_heartbeats_too():
     peer.close()
 
 
+def test_a_message_goes_when_max_delay_says_and_not_at_the_next_tick_of_its_lane():
+    endpoint, small = ipc(), 0
+    peer = Peer(endpoint)
+    run = Run(*PLUGINS, "-e", f"numbers-live pps=1000 count=1000000 -> zmq {endpoint} max-delay=2ms")
+    while small < 50:  # what a tick every 10 ms sends has 10 packets
+        small += 0 < peer.receive().count <= 5
+    run.process.send_signal(signal.SIGTERM)
+    finish(run)
+    peer.close()
+
+
 def test_every_number_of_the_header():
     capture, endpoint = make_capture(3000), ipc()
     peer, started_ns = Peer(endpoint), time.time_ns()
