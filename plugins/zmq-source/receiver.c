@@ -103,6 +103,9 @@ bool receiver_open(struct receiver *receiver, struct weir_self *self)
 		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
 		return false;
 	}
+	if (config->connect && !links_open(&receiver->links, self, receiver->context,
+					   receiver->socket, receiver_length(config->endpoints)))
+		return false;
 	if (!set_own_key(receiver, self))
 		return false;
 	for (unsigned i = 0; config->endpoints[i]; i++)
@@ -162,6 +165,7 @@ bool receiver_wait(struct receiver *receiver, int timeout_ms)
 void receiver_close(struct receiver *receiver)
 {
 	drop_frames(receiver);
+	links_close(&receiver->links);
 	if (receiver->socket)
 		zmq_close(receiver->socket);
 	if (receiver->context)

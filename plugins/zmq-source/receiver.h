@@ -4,6 +4,7 @@
 #ifndef ZMQ_SOURCE_RECEIVER_H
 #define ZMQ_SOURCE_RECEIVER_H
 
+#include "links.h"
 #include "message.h"
 
 #include <weir/plugin.h>
@@ -23,6 +24,7 @@ struct config {
 
 struct receiver {
 	void *context, *socket;
+	struct links links;         /* with connect=yes */
 	zmq_msg_t frames[N_FRAMES]; /* of the last message */
 	bool has_frames;
 };

@@ -308,8 +308,11 @@ static int source_poll(struct weir_self *self, struct weir_packet *packets, unsi
 
 static void source_tick(struct weir_self *self, const struct weir_now *now, unsigned why)
 {
-	(void)why;
-	((struct lane *)self->lane)->now_ns = now->mono_ns;
+	struct lane *lane = self->lane;
+
+	lane->now_ns = now->mono_ns;
+	if (why & WEIR_TICK_TIME)
+		links_hear(&lane->receiver.links, self, now->mono_ns);
 }
 
 /* Publishers go on, so what has arrived by now is taken, and no more than a full queue of it. */

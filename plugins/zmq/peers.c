@@ -2,31 +2,19 @@
  * peers.c: counts completed handshakes, not accepted connections: a port scanner is no consumer.
  */
 #include "peers.h"
-
-#include <zmq.h>
-#include <errno.h>
-#include <string.h>
+#include "../zmq-monitor.h"
 
 #define FAILED                                                                                     \
 	(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |              \
 	 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
 #define HEARD (ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | FAILED)
 
-/* The context is the node's own, so the name is free. */
-#define MONITOR "inproc://monitor"
-
 bool peers_open(struct peers *peers, void *context, void *socket, struct weir_self *self)
 {
 	peers->self = self;
 	peers->socket = socket;
-	peers->monitor = zmq_socket(context, ZMQ_PAIR);
-	if (!peers->monitor || zmq_socket_monitor(socket, MONITOR, HEARD) != 0 ||
-	    zmq_connect(peers->monitor, MONITOR) != 0) {
-		weir_error(self, NULL, "ZeroMQ cannot watch its connections: %s",
-			   zmq_strerror(errno));
-		return false;
-	}
-	return true;
+	peers->monitor = monitor_open(self, context, socket, HEARD);
+	return peers->monitor;
 }
 
 static void came(struct peers *peers)
@@ -62,22 +50,15 @@ static void take_in(struct peers *peers, unsigned event)
 
 void peers_hear(struct peers *peers)
 {
-	uint8_t event[6]; /* u16 event, u32 value, in the machine's order */
-	char address[256];
-	uint16_t number;
+	char endpoint[256];
+	unsigned event;
 
-	while (zmq_recv(peers->monitor, event, sizeof(event), ZMQ_DONTWAIT) == sizeof(event)) {
-		zmq_recv(peers->monitor, address, sizeof(address), ZMQ_DONTWAIT);
-		memcpy(&number, event, sizeof(number));
-		take_in(peers, number);
-	}
+	while ((event = monitor_next(peers->monitor, endpoint, sizeof(endpoint))))
+		take_in(peers, event);
 }
 
 void peers_close(struct peers *peers)
 {
-	if (!peers->monitor)
-		return;
-	zmq_socket_monitor(peers->socket, NULL, 0);
-	zmq_close(peers->monitor);
+	monitor_close(peers->monitor, peers->socket);
 	peers->monitor = NULL;
 }

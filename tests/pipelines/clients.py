@@ -6,6 +6,7 @@ from streamtest import PLUGINS, SUBSCRIBER, finish, free_port, out
 from weirtest import BUILD, SANITIZED, TOP, Run, Skip, bound_to_test, main, need_program, tempdir, wait_until
 
 COUNT = 50_000 if SANITIZED else 1_000_000
+SIZE = 8000 if SANITIZED else 1000  # bytes of each, where there have to be many
 NODE_FOLDER = os.path.join(BUILD, "tests", "node")
 
 
@@ -63,7 +64,7 @@ def lose_some(command):
     need_program("tcpdump")
     endpoint, rate = f"tcp://127.0.0.1:{free_port()}", COUNT // 8
     client = Client(command, endpoint)
-    run = Run(*PLUGINS, "-e", f"numbers count={COUNT} pps={rate} bytes=1000 -> zmq {endpoint} wait-for=1 hwm=16MiB batch=64KiB linger=10s name=in")
+    run = Run(*PLUGINS, "-e", f"numbers count={COUNT} pps={rate} bytes={SIZE} -> zmq {endpoint} wait-for=1 hwm=16MiB batch=64KiB linger=10s name=in")
     wait_until(lambda: os.path.getsize(client.path) > 1 << 20, what="the first packets")
     client.process.send_signal(signal.SIGSTOP)
     time.sleep(2)  # a quarter of all, many times what the buffers between hold

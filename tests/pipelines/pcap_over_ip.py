@@ -277,9 +277,9 @@ def test_nonsense_and_many_connections_change_nothing():
     print(f"# resident: {before / 1e6:.1f} MB, then {resident_bytes(live.run) / 1e6:.1f} MB")
     assert resident_bytes(live.run) < before + 50e6 or SANITIZED
     run = live.end()
-    lost = counters(run).get("client-lost", 0) if SANITIZED else 0  # its server may be too slow then
-    assert len(set(numbers_of(keeper.all()))) == live.count - lost
-    assert outcomes(run)["sent"] == live.count - lost
+    missing = live.count - len(set(numbers_of(keeper.all())))
+    assert missing == 0 or (SANITIZED and missing <= counters(run)["client-lost"])  # its server may be too slow then
+    assert sum(outcomes(run).values()) == live.count
     assert counters(run)["accepted"] + counters(run)["turned-away"] == many + 34
     assert counters(run)["turned-away"] > 0 and counters(run)["ignored-bytes"] > 0
 

@@ -4,10 +4,10 @@
 Subscribers in this file are written against docs/stream.md with libzmq's own binding, so they check the format
 from outside.
 """
-import glob, os, signal, socket, struct, time
+import glob, os, re, signal, socket, struct, time
 import zmq
 from streamtest import (END, HEARTBEAT, PLUGINS, PUSHED, SLACK, Peer, collect, counter, cpu_seconds, finish, finish_after, free_port,
-                        ipc, make_capture, node, out, subscribe, tcpdump, tshark, verdict_of)
+                        ipc, keygen, make_capture, node, out, subscribe, tcpdump, tshark, verdict_of)
 from weirtest import Run, main, need_program, tempdir, wait_until, weir
 
 
@@ -437,6 +437,30 @@ def test_the_other_side_can_listen():
     finish(reader)
     assert out(run, "zmq:1", "sent") == out(reader, "zmq-source:1", "out") == 1000
     assert reader.report["lost"] == 0
+
+
+def test_a_source_says_whom_it_does_not_reach_and_when_it_does():
+    capture, here, nowhere = make_capture(10), f"tcp://127.0.0.1:{free_port()}", "tcp://nowhere.invalid:5555"
+    source = Run("-e", f"zmq-source {here},{nowhere} insecure=yes -> null")
+    wait_until(lambda: re.search(r"no connection to .*: trying on", source.stderr))
+    wait_until(lambda: all(f"{endpoint}" in source.stderr for endpoint in (here, nowhere)))
+    finish(Run("-e", f"pcap-replay {capture} -> zmq {here} wait-for=1"))
+    source.wait_for(f"connected to {here}")
+    source.process.send_signal(signal.SIGTERM)
+    finish(source)
+    assert out(source, "zmq-source:1", "out") == 10
+    assert source.stderr.count(f"no connection to {nowhere}") + source.stderr.count(f", {nowhere}") == 1, source.stderr
+
+
+def test_a_source_with_the_wrong_key_says_so():
+    server, friend, stranger = keygen("server", "friend", "stranger")
+    endpoint = f"tcp://127.0.0.1:{free_port()}"
+    sink = Run(*PLUGINS, "-e", f"numbers-live pps=10 count=1000000 -> zmq {endpoint} curve-secret={server} curve-allow={friend}.pub")
+    source = Run("-e", f"zmq-source {endpoint} curve-secret={stranger} curve-server={server}.pub -> null")
+    source.wait_for(f"no handshake with {endpoint}")
+    for run in source, sink:
+        run.process.send_signal(signal.SIGTERM)
+        finish(run)
 
 
 def test_idle_means_idle():
