@@ -36,11 +36,22 @@ int link_index(int fd, const char *name)
 	return ask(fd, SIOCGIFINDEX, name, &request) ? request.ifr_ifindex : 0;
 }
 
-enum link_state link_state(int fd, const char *name, int index)
+bool link_name(int fd, int index, char *ret)
 {
+	struct ifreq request = {.ifr_ifindex = index};
+
+	if (ioctl(fd, SIOCGIFNAME, &request))
+		return false;
+	memcpy(ret, request.ifr_name, sizeof(request.ifr_name));
+	return true;
+}
+
+enum link_state link_state(int fd, int index)
+{
+	char name[IFNAMSIZ];
 	struct ifreq request;
 
-	if (link_index(fd, name) != index || !ask(fd, SIOCGIFFLAGS, name, &request))
+	if (!link_name(fd, index, name) || !ask(fd, SIOCGIFFLAGS, name, &request))
 		return LINK_GONE;
 	return request.ifr_flags & IFF_UP ? LINK_UP : LINK_DOWN;
 }
@@ -96,7 +107,7 @@ static bool find(struct weir_self *self, struct link *link, int fd)
 			   link->name);
 		return false;
 	}
-	if (link_state(fd, link->name, link->index) != LINK_UP) {
+	if (link_state(fd, link->index) != LINK_UP) {
 		weir_error(self, "interface",
 			   "interface=%s is down; 'ip link set %s up' would help", link->name,
 			   link->name);

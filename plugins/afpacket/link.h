@@ -21,9 +21,11 @@ enum link_state { LINK_UP, LINK_DOWN, LINK_GONE };
 /* Finds the interface: index, link type.  false after weir_error(). */
 bool link_find(struct weir_self *self, struct link *link);
 
-/* Through any socket of the network namespace: whether that name is still that of interface
- * `index`, and up. */
-enum link_state link_state(int fd, const char *name, int index);
+/* Through any socket of the network namespace, of the interface with that index, which a rename
+ * does not change. */
+enum link_state link_state(int fd, int index);
+/* The name that it has now, of IFNAMSIZ bytes; false: it is gone. */
+bool link_name(int fd, int index, char *ret);
 
 /* The index that an interface of this name has now; 0: there is none. */
 int link_index(int fd, const char *name);

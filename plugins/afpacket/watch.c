@@ -10,14 +10,28 @@
 
 #include <errno.h>
 #include <linux/if_packet.h>
+#include <net/if.h>
 #include <string.h>
 #include <sys/socket.h>
+
+static void say_up(struct weir_self *self, const struct link *link)
+{
+	const struct afpacket_lane *lane = self->lane;
+	const struct afpacket_node *node = self->node;
+	const struct ring *ring = &lane->rings[link - node->links];
+	char name[IFNAMSIZ];
+
+	if (link_name(ring->fd, ring->index, name) && strcmp(name, link->name) != 0)
+		weir_log(self, WEIR_INFORM, "%s is up again, named %s now", link->name, name);
+	else
+		weir_log(self, WEIR_INFORM, "%s is up again", link->name);
+}
 
 /* A format of its own each, since a log line of one format is held back for a second. */
 static void say(struct weir_self *self, const struct link *link, enum link_state state)
 {
 	if (state == LINK_UP)
-		weir_log(self, WEIR_INFORM, "%s is up again", link->name);
+		say_up(self, link);
 	else if (state == LINK_DOWN)
 		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", link->name);
 	else
@@ -29,13 +43,15 @@ static void say(struct weir_self *self, const struct link *link, enum link_state
 /* The run ends, but not before all that came from other links, and from this one, was read. */
 static void leave(struct weir_self *self, const struct link *link, enum link_state state)
 {
+	struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
 
-	if (!lane->lost)
+	lane->lost = true;
+	if (!atomic_exchange(&node->lost, true)) { /* by the first lane that sees it */
 		weir_error(self, "on-lost", "%s %s, and on-lost=exit ends the run", link->name,
 			   state == LINK_GONE ? "was removed" : "went down");
-	lane->lost = true;
-	weir_event(self, "link-down", "%s", link->name);
+		weir_event(self, "link-down", "%s", link->name);
+	}
 	afpacket_stop(self);
 }
 
@@ -50,9 +66,9 @@ static bool is_bound(const struct ring *ring)
 	       at.sll_ifindex == ring->index;
 }
 
-static enum link_state state_of(const struct link *link, const struct ring *ring)
+static enum link_state state_of(const struct ring *ring)
 {
-	return is_bound(ring) ? link_state(ring->fd, link->name, ring->index) : LINK_GONE;
+	return is_bound(ring) ? link_state(ring->fd, ring->index) : LINK_GONE;
 }
 
 void afpacket_watch_error(struct weir_self *self, unsigned at)
@@ -70,7 +86,7 @@ void afpacket_watch_error(struct weir_self *self, unsigned at)
 	if (failure != ENETDOWN || ring->away)
 		return;
 	ring->away = true;
-	enum link_state state = state_of(link, ring);
+	enum link_state state = state_of(ring);
 	if (config->on_lost == AFPACKET_EXIT)
 		leave(self, link, state);
 	else if (self->lane_index == 0) /* which speaks for all */
@@ -180,7 +196,7 @@ static bool follow(struct weir_self *self, unsigned at)
 	int index = link_index(ring->fd, link->name);
 	uint32_t linktype;
 
-	if (!index || link_state(ring->fd, link->name, index) != LINK_UP)
+	if (!index || link_state(ring->fd, index) != LINK_UP)
 		return false;
 	if (!link_type(ring->fd, link->name, &linktype) || linktype != link->linktype) {
 		give_up(self, link, ring, "as an interface of another kind");
@@ -200,7 +216,7 @@ void afpacket_watch_return(struct weir_self *self, unsigned at)
 
 	if (!ring->away || ring->given_up || lane->stopping)
 		return;
-	state = state_of(link, ring);
+	state = state_of(ring);
 	if (state == LINK_DOWN || (state == LINK_GONE && !follow(self, at)))
 		return;
 	ring->away = false;

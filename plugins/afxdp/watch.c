@@ -101,7 +101,7 @@ static enum link_state link_now(struct weir_self *self)
 
 	if (lane->away || !program_is_attached(&node->program))
 		return LINK_GONE;
-	return link_state(node->fd, node->link.name, node->link.index);
+	return link_state(node->fd, node->link.index);
 }
 
 static void watch_link(struct weir_self *self)
