@@ -275,6 +275,7 @@ WEIR_EXPORT const struct weir_plugin weir_plugin = {
 	.processor = afxdp_processor,
 	.describe = afxdp_describe,
 	.pushed = afxdp_pushed,
-	.needs = "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_IPC_LOCK",
+	.needs =
+		"CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF; with umem= above RLIMIT_MEMLOCK CAP_IPC_LOCK",
 	.memory = "umem",
 };

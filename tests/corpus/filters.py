@@ -19,8 +19,8 @@ def compare(name, rows, checksums):
     """One run for all the filters of a file; returns the rows that differ."""
     folder = tempdir()
     outputs = [os.path.join(folder, f"{i}.pcapng") for i in range(len(rows))]
-    run = run_over(text_of(name, [f"file -> bpf {quoted(row['filter'])} -> pcap {quoted(output)}"
-                                  for row, output in zip(rows, outputs)]))
+    run_over(text_of(name, [f"file -> bpf {quoted(row['filter'])} -> pcap {quoted(output)}"
+                            for row, output in zip(rows, outputs)]))
     differ = []
     for row, output in zip(rows, outputs):
         found = packets(output)

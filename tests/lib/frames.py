@@ -150,19 +150,10 @@ def wait_for_bytes(stream, send):
     return time.monotonic() - before
 
 
-def processor_seconds(process):
-    """Of all its threads so far."""
-    total = 0
-    for thread in os.listdir(f"/proc/{process.pid}/task"):
-        with open(f"/proc/{process.pid}/task/{thread}/schedstat") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
-
-
 def assert_idle(run, seconds=3):
-    before = processor_seconds(run.process)
+    before = t.processor_seconds(run.process)
     time.sleep(seconds)
-    used = processor_seconds(run.process) - before
+    used = t.processor_seconds(run.process) - before
     assert used <= seconds * 0.01 * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
 
 

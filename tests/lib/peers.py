@@ -1,7 +1,6 @@
 """Captures of live traffic to a file by Weir and by the tools beside it, each with a ring of the same size."""
-import os, re, subprocess, time
+import re, subprocess, time
 
-import frames as f
 import weirtest as t
 
 WEIR = "weir: afpacket -> pcap"
@@ -34,7 +33,7 @@ def wait_until_idle(process):
     last = [None, 0.0]
 
     def idle():
-        now = int(f.processor_seconds(process) * 100)  # whoever ticks now and then is idle
+        now = int(t.processor_seconds(process) * 100)  # whoever ticks now and then is idle
         if now != last[0]:
             last[:] = [now, time.monotonic()]
         return time.monotonic() - last[1] > 0.25

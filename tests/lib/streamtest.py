@@ -176,8 +176,3 @@ def collect(capture):
     peer.close()
     return next(m.frames for m in peer.messages if m.count)
 
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

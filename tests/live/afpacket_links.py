@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """AF_PACKET: links that go and come back, refusals that help, privileges, and doing nothing when there is nothing."""
-import json, os, re, select, subprocess, time
+import json, os, re, select, time
 
 import frames as f
 import weirtest as t

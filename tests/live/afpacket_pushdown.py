@@ -126,12 +126,6 @@ def test_the_first_tagged_frames_are_passed_up():
     assert counter(report, "tagged-rest", "bpf:1") == counter(report, "kernel-packets")
 
 
-def processor_seconds(run):
-    """Of all its threads so far."""
-    tasks = f"/proc/{run.process.pid}/task"
-    return sum(int(open(f"{tasks}/{task}/schedstat").read().split()[0]) for task in os.listdir(tasks)) / 1e9
-
-
 def test_what_nobody_wants_costs_nothing():
     """A million frames at the highest rate of one sender, half of them tagged, all of them rejected."""
     t.need_root()
@@ -142,9 +136,9 @@ def test_what_nobody_wants_costs_nothing():
         a, b = ns.veth()
         run = f.started(ns, f'tap = afpacket {b}; tap -> bpf "tcp or (vlan and tcp)" -> null')
         received = f"/sys/class/net/{b}/statistics/rx_packets"
-        before, began = processor_seconds(run), time.monotonic()
+        before, began = t.processor_seconds(run.process), time.monotonic()
         ns.run("tcpreplay", "-q", "-i", a, "--preload-pcap", "--topspeed", "--loop=1000", path)
-        used, elapsed = processor_seconds(run) - before, time.monotonic() - began
+        used, elapsed = t.processor_seconds(run.process) - before, time.monotonic() - began
         assert int(ns.run("cat", received).stdout) >= 10**6
         assert counter(f.finish(run), "kernel-packets") == 0
     assert used < 0.02 * elapsed, f"{used:.3f} s of processor time in {elapsed:.2f} s"

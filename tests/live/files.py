@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Files of a live capture: rotation and stopping on the clock, what an idle capture costs, what only a capture knows."""
 import os, struct, subprocess, time
-from weirtest import SANITIZED, Namespace, Run, main, need_program, need_root, tempdir, wait_until
+from weirtest import SANITIZED, Namespace, Run, main, need_program, need_root, processor_seconds, tempdir, wait_until
 from capfiles import EPB, blocks_of, captured, options_of, statistics_of
 
 
@@ -56,17 +56,11 @@ def test_idle_is_idle():
         run = Run("-e", f"in = afpacket {b}; disk = pcap {folder}/x.pcap keep-age=1h rotate-time=1s on-close=true; in -> disk; "
                   f"in -> pcap {folder}/x.pcapng tls-keys={folder}/keys", netns=ns)
         run.wait_for("running")
-        before = cpu_seconds(run.process.pid)
+        before = processor_seconds(run.process)
         time.sleep(3)  # an idle capture is the case under test
-        used = cpu_seconds(run.process.pid) - before
+        used = processor_seconds(run.process) - before
         run.stop()
     assert used <= (0.3 if SANITIZED else 0.03), f"{used} s of 3 s"
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_empty_intervals_leave_files_if_told_to():

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A filter accepts the same frames wherever they come from, in the kernel or out of it, as tcpdump does of a file."""
-import os, struct, subprocess
+import struct, subprocess
 
 import frames as f
 import weirtest as t

@@ -223,19 +223,13 @@ def test_idle_is_idle_and_stops_at_once():
     with t.Namespace() as ns:
         _, tap, out, _ = pairs(ns)
         run = started(ns, f"afpacket {tap} -> inject {out}")
-        before = processor_seconds(run)
+        before = t.processor_seconds(run.process)
         time.sleep(2)
-        used = processor_seconds(run) - before
+        used = t.processor_seconds(run.process) - before
         assert used <= 0.02 * (10 if t.SANITIZED else 1), f"{used} s in 2 s"
         before = time.monotonic()
         finish(run)
         assert time.monotonic() - before < (5 if t.SANITIZED else 1)
-
-
-def processor_seconds(run):
-    with open(f"/proc/{run.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -263,16 +263,10 @@ def test_link_that_gets_another_name_is_one_that_was_removed():
             assert file.read().count("link-down") <= 2
 
 
-def processor_seconds(run):
-    with open(f"/proc/{run.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def assert_idle(run, seconds):
-    before = processor_seconds(run)
+    before = t.processor_seconds(run.process)
     time.sleep(seconds)
-    used = processor_seconds(run) - before
+    used = t.processor_seconds(run.process) - before
     assert used <= max(seconds * 0.01, 0.02) * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
 
 

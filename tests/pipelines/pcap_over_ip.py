@@ -2,7 +2,7 @@
 """pcap over TCP: what clients get, slow ones, those that come and go, nonsense, and the source that reads it."""
 import os, re, resource, socket, struct, subprocess, threading, time
 
-from weirtest import BUILD, SANITIZED, Run, Skip, main, need_program, need_shared, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, Run, Skip, main, need_program, processor_seconds, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 COUNT = 20_000 if SANITIZED else 200_000
@@ -293,9 +293,9 @@ def test_no_descriptors_are_left():
     wait_until(lambda: open_descriptors(live.run) >= 9)
     waiting = [Client(live.port) for _ in range(30)]
     live.run.wait_for("cannot take a connection now")
-    before = processor_seconds(live.run)
+    before = processor_seconds(live.run.process)
     time.sleep(1)
-    used = processor_seconds(live.run) - before
+    used = processor_seconds(live.run.process) - before
     assert used < 0.1 or SANITIZED, f"{used} s in a second"
     live.begin()
     for client in waiting[:25]:
@@ -430,9 +430,9 @@ def test_idle_is_idle():
     run.wait_for("cannot connect")
     server, other = started(f"pcap-over-ip-source 127.0.0.1:{port} -> pcap-over-ip 127.0.0.1:0")
     client = Client(other)
-    before = processor_seconds(run), processor_seconds(server)
+    before = processor_seconds(run.process), processor_seconds(server.process)
     time.sleep(2)
-    used = processor_seconds(run) - before[0], processor_seconds(server) - before[1]
+    used = processor_seconds(run.process) - before[0], processor_seconds(server.process) - before[1]
     assert max(used) <= 0.02 * (10 if SANITIZED else 1), used
     for process in (run, server):
         started_at = time.monotonic()
@@ -440,12 +440,6 @@ def test_idle_is_idle():
         assert time.monotonic() - started_at < (5 if SANITIZED else 1)
         ended(process)
     assert client.all() == b""
-
-
-def processor_seconds(run):
-    with open(f"/proc/{run.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

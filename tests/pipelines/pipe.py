@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The pipe sink: what readers get, slow ones, those that go, and FIFOs."""
-import json, os, re, select, signal, struct, subprocess, time
+import json, os, signal, struct, subprocess, time
 from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_shared, open_fifo, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]

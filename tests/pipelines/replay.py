@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What pcap-replay promises: which files it reads and which it refuses, pace, repetition, ranges, pipes."""
 import os, pty, re, select, struct, subprocess, threading, time
-from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_root, open_fifo, tempdir, wait_until, weir
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, need_program, need_root, open_fifo, processor_seconds, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
 S = 1_000_000_000
@@ -355,19 +355,13 @@ def test_a_pipe_that_turns_out_to_be_no_capture_fails_the_run():
     assert run.status == 1 and "seems to be gzip" in run.stderr, run.stderr
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_an_idle_pipe_costs_nothing_and_stops_at_once():
     def write(run, file):
         file.write(HEADER)
         run.wait_for("running")
-        before, started = cpu_seconds(run.process.pid), time.monotonic()
+        before, started = processor_seconds(run.process), time.monotonic()
         time.sleep(2)
-        spent = (cpu_seconds(run.process.pid) - before) / (time.monotonic() - started)
+        spent = (processor_seconds(run.process) - before) / (time.monotonic() - started)
         assert spent <= (0.05 if SANITIZED else 0.01), f"{100 * spent:.1f} % of a processor"
         stopped = time.monotonic()
         run.stop()

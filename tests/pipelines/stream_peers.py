@@ -112,7 +112,7 @@ def test_what_would_let_anybody_in_is_refused():
             (f"{source} -> zmq tcp://*:0", "insecure=yes"),
             (f"zmq-source {ipc()} curve-secret={key} -> null", "belong together"),
             (f"zmq-source {ipc()},{ipc()},{ipc()} curve-secret={key} curve-server={key}.pub,{key}.pub -> null", "one for each"),
-            (f"zmq-source tcp://192.0.2.1:5555 -> null", "insecure=yes")):
+            ("zmq-source tcp://192.0.2.1:5555 -> null", "insecure=yes")):
         run = weir(*PLUGINS, "-e", text, expect=2, balanced=None)
         assert words in run.stderr, (text, run.stderr)
     weir(*PLUGINS, "-e", f"{source} -> zmq tcp://*:{free_port()} curve-secret={key} curve-allow={reader}.pub linger=0s")
@@ -149,8 +149,8 @@ def test_several_endpoints_carry_the_same():
 
 
 def test_endpoints_that_do_not_fit_are_refused():
-    for text, words in ((f"numbers -> zmq ipc:///tmp/a%{{lane}},ipc:///tmp/b", "in all endpoints or in none"),
-                        (f"in = numbers; in -> zmq ipc:///tmp/a,ipc:///tmp/b; in -> zmq ipc:///tmp/b", "the same endpoint ipc:///tmp/b")):
+    for text, words in (("numbers -> zmq ipc:///tmp/a%{lane},ipc:///tmp/b", "in all endpoints or in none"),
+                        ("in = numbers; in -> zmq ipc:///tmp/a,ipc:///tmp/b; in -> zmq ipc:///tmp/b", "the same endpoint ipc:///tmp/b")):
         run = weir(*PLUGINS, "-e", text, expect=2, balanced=None)
         assert words in run.stderr, run.stderr
 
