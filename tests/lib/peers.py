@@ -37,7 +37,7 @@ def wait_until_idle(process):
         if now != last[0]:
             last[:] = [now, time.monotonic()]
         return time.monotonic() - last[1] > 0.25
-    t.wait_until(idle, 60, "the capture to have read everything")
+    t.wait_until(idle, 60, f"{process.args} to have read everything")
 
 
 def replay_command(interface, trace, loops):
