@@ -30,14 +30,6 @@ int64_t weir_lane_now(const struct weir_lane *lane)
 	return lane->now_ns;
 }
 
-int64_t weir_lane_wake_in(struct weir_lane *lane, int64_t delay_ns)
-{
-	int64_t wake_ns = lane->now_ns + delay_ns;
-
-	lane->wake_ns = MIN(lane->wake_ns, wake_ns);
-	return wake_ns;
-}
-
 struct weir_arena *weir_lane_arena(struct weir_lane *lane)
 {
 	return &lane->arena;
@@ -158,6 +150,10 @@ static void tick_post(const struct weir_lane *lane, struct weir_post *post, int6
 		post->wake_ns = INT64_MAX;
 		why |= WEIR_TICK_TIME;
 	}
+	if (post->due_ns <= lane->now_ns) {
+		post->due_ns = INT64_MAX;
+		why |= WEIR_TICK_TIME;
+	}
 	if (why)
 		weir_post_tick(post, &now, why);
 }
@@ -175,9 +171,8 @@ static void tick(struct weir_lane *lane, unsigned why)
 	settle_marks(lane);
 	if (__atomic_exchange_n(&lane->reopen, false, __ATOMIC_RELAXED))
 		why |= WEIR_TICK_REOPEN;
-	if (lane->now_ns >= MIN(lane->next_tick_ns, lane->wake_ns)) {
+	if (lane->now_ns >= lane->next_tick_ns) {
 		lane->next_tick_ns = lane->now_ns + BUSY_TICK_NS;
-		lane->wake_ns = INT64_MAX;
 		why |= WEIR_TICK_TIME;
 	}
 	tick_post(lane, lane->head, lane->mark_ns, why);
@@ -241,6 +236,16 @@ static bool tell_to_stop(struct weir_lane *lane)
 	return true;
 }
 
+/* When the clock is to wake some post; INT64_MAX: never. */
+static int64_t next_due_ns(const struct weir_lane *lane)
+{
+	int64_t due_ns = lane->head->due_ns;
+
+	for (unsigned i = 0; i < lane->posts->len; i++)
+		due_ns = MIN(due_ns, ((const struct weir_post *)lane->posts->pdata[i])->due_ns);
+	return due_ns;
+}
+
 /* How long poll() may wait: briefly after traffic, so that what it left in buffers goes out in
  * time. */
 static int poll_timeout_ms(const struct weir_lane *lane, int64_t last_packet_ns, bool stopping)
@@ -250,7 +255,7 @@ static int poll_timeout_ms(const struct weir_lane *lane, int64_t last_packet_ns,
 	if (stopping)
 		return lane->head->plugin == &weir_queue_plugin ? 10 : 0;
 	timeout_ns = lane->now_ns - last_packet_ns < IDLE_TICK_NS ? BUSY_TICK_NS : IDLE_TICK_NS;
-	timeout_ns = CLAMP(lane->wake_ns - lane->now_ns, 0, timeout_ns);
+	timeout_ns = CLAMP(next_due_ns(lane) - lane->now_ns, 0, timeout_ns);
 	return (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 

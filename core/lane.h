@@ -55,8 +55,6 @@ const struct weir_domain *weir_lane_domain(const struct weir_lane *lane);
 /* CLOCK_MONOTONIC in ns as of this batch; and now. */
 int64_t weir_lane_now(const struct weir_lane *lane);
 int64_t weir_lane_clock(struct weir_lane *lane);
-/* See weir_wake_in(). */
-int64_t weir_lane_wake_in(struct weir_lane *lane, int64_t delay_ns);
 /* Until weir_lane_wake(), then true, or the timeout. */
 bool weir_lane_sleep(struct weir_lane *lane, int timeout_ms);
 /*

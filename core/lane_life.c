@@ -21,7 +21,6 @@ struct weir_lane *weir_lane_new(struct weir_context *context, const struct weir_
 	lane->posts = g_ptr_array_new_with_free_func((GDestroyNotify)weir_post_free);
 	lane->poll_max = WEIR_BATCH;
 	lane->mark_ns = lane->oldest_ns = INT64_MIN;
-	lane->wake_ns = INT64_MAX;
 	weir_arena_init(&lane->arena);
 	pthread_mutex_init(&lane->lock, NULL);
 	pthread_condattr_init(&monotonic);

@@ -19,7 +19,6 @@ struct weir_lane {
 	struct weir_arena arena;
 	int64_t mark_ns, oldest_ns; /* of all that is still to come; of this batch */
 	int64_t now_ns, next_tick_ns, next_witness_ns;
-	int64_t wake_ns; /* for which weir_wake_in() asked; INT64_MAX: none */
 	int64_t stuck_since_ns; /* it waits, or has nothing to do; 0: it does not */
 	bool gave_up;
 

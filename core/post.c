@@ -17,7 +17,7 @@ struct weir_post *weir_post_new(struct weir_instance *instance, struct weir_lane
 	post->seat.self.lane = g_malloc0(MAX(post->plugin->lane_size, 1));
 	post->n_outlets = instance->node->n_outputs;
 	post->outlets = g_new0(struct weir_outlet, post->n_outlets + 1);
-	post->wake_ns = post->hold_ns = post->held_ns = INT64_MAX;
+	post->wake_ns = post->due_ns = post->hold_ns = post->held_ns = INT64_MAX;
 	post->mark_ns = INT64_MIN;
 	return post;
 }

@@ -34,6 +34,7 @@ struct weir_post {
 	bool may_emit;        /* transform() or tick() runs */
 	bool shared;          /* another branch can see the bytes of packets here */
 	int64_t wake_ns;      /* stream time for which tick() was asked; INT64_MAX: none */
+	int64_t due_ns;       /* the same by CLOCK_MONOTONIC */
 	int64_t mark_ns;      /* no later packet that comes in is older, see marks.h */
 	int64_t next_mark_ns; /* the same, while it is being made out */
 	int64_t hold_ns;      /* time of the oldest packet that the plugin holds; INT64_MAX: none */

@@ -231,8 +231,14 @@ void weir_wake_at(struct weir_self *self, int64_t stream_ns)
 
 int64_t weir_wake_in(struct weir_self *self, int64_t delay_ns)
 {
-	return in_lane(self, __func__) ? weir_lane_wake_in(weir_seat_of(self)->lane, delay_ns)
-				       : INT64_MAX;
+	struct weir_post *post = (struct weir_post *)self;
+	int64_t due_ns;
+
+	if (!in_lane(self, __func__))
+		return INT64_MAX;
+	due_ns = weir_lane_now(post->seat.lane) + delay_ns;
+	post->due_ns = MIN(post->due_ns, due_ns);
+	return due_ns;
 }
 
 bool weir_wait(struct weir_self *self, int timeout_ms)

@@ -381,8 +381,8 @@ uint8_t *weir_writable(struct weir_self *self, struct weir_packet *packet);
  * and is forgotten when it is met. Lane callbacks. */
 void weir_wake_at(struct weir_self *self, int64_t stream_ns);
 
-/* The same by the clock: tick() shall be called so long after now, which is that of the batch or
- * the tick; once the lane has come there, to a millisecond.  What now->mono_ns will be at least. */
+/* The same by the clock, so long after the batch or the tick that runs, to a millisecond where the
+ * lane is not busy.  Returns what now->mono_ns will be then at least.  Lane callbacks. */
 int64_t weir_wake_in(struct weir_self *self, int64_t delay_ns);
 
 /*

@@ -77,7 +77,6 @@ struct afpacket_node {
 	struct program_halves wanted; /* what the graph wants of a packet */
 	char push_words[200];         /* what came of it */
 	atomic_bool tags_seen;        /* by some lane */
-	atomic_bool lost;             /* an interface, with on-lost=exit */
 	struct weir_nics *nics;
 	pthread_mutex_t lock; /* of what lanes do together while they run: groups made anew */
 };

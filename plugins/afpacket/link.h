@@ -5,15 +5,17 @@
 #define AFPACKET_LINK_H
 
 #include <weir/plugin.h>
+#include <stdatomic.h>
 
 struct link {
 	const char *name; /* the option's */
 	int index;        /* while it runs: under the node's lock, as group and joined are */
 	uint32_t linktype;
 	bool is_loopback;
-	uint16_t iface;  /* of its packets */
-	int group;       /* id of its fanout group; -1: none yet */
-	unsigned joined; /* lanes that are in a group made anew */
+	uint16_t iface;   /* of its packets */
+	int group;        /* id of its fanout group; -1: none yet */
+	unsigned joined;  /* lanes that are in a group made anew */
+	atomic_bool lost; /* with on-lost=exit, and some lane has said so */
 };
 
 enum link_state { LINK_UP, LINK_DOWN, LINK_GONE };

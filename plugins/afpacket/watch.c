@@ -14,11 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static void say_up(struct weir_self *self, const struct link *link)
+static void say_up(struct weir_self *self, const struct link *link, const struct ring *ring)
 {
-	const struct afpacket_lane *lane = self->lane;
-	const struct afpacket_node *node = self->node;
-	const struct ring *ring = &lane->rings[link - node->links];
 	char name[IFNAMSIZ];
 
 	if (link_name(ring->fd, ring->index, name) && strcmp(name, link->name) != 0)
@@ -28,10 +25,14 @@ static void say_up(struct weir_self *self, const struct link *link)
 }
 
 /* A format of its own each, since a log line of one format is held back for a second. */
-static void say(struct weir_self *self, const struct link *link, enum link_state state)
+static void say(struct weir_self *self, unsigned at, enum link_state state)
 {
+	const struct afpacket_node *node = self->node;
+	const struct afpacket_lane *lane = self->lane;
+	const struct link *link = &node->links[at];
+
 	if (state == LINK_UP)
-		say_up(self, link);
+		say_up(self, link, &lane->rings[at]);
 	else if (state == LINK_DOWN)
 		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", link->name);
 	else
@@ -41,13 +42,12 @@ static void say(struct weir_self *self, const struct link *link, enum link_state
 }
 
 /* The run ends, but not before all that came from other links, and from this one, was read. */
-static void leave(struct weir_self *self, const struct link *link, enum link_state state)
+static void leave(struct weir_self *self, struct link *link, enum link_state state)
 {
-	struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
 
 	lane->lost = true;
-	if (!atomic_exchange(&node->lost, true)) { /* by the first lane that sees it */
+	if (!atomic_exchange(&link->lost, true)) { /* by the first lane that sees it */
 		weir_error(self, "on-lost", "%s %s, and on-lost=exit ends the run", link->name,
 			   state == LINK_GONE ? "was removed" : "went down");
 		weir_event(self, "link-down", "%s", link->name);
@@ -76,7 +76,7 @@ void afpacket_watch_error(struct weir_self *self, unsigned at)
 	const struct afpacket_config *config = self->config;
 	const struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
-	const struct link *link = &node->links[at];
+	struct link *link = &node->links[at];
 	struct ring *ring = &lane->rings[at];
 	int failure = 0;
 	socklen_t size = sizeof(failure);
@@ -90,7 +90,7 @@ void afpacket_watch_error(struct weir_self *self, unsigned at)
 	if (config->on_lost == AFPACKET_EXIT)
 		leave(self, link, state);
 	else if (self->lane_index == 0) /* which speaks for all */
-		say(self, link, state == LINK_GONE ? LINK_GONE : LINK_DOWN);
+		say(self, at, state == LINK_GONE ? LINK_GONE : LINK_DOWN);
 }
 
 /* ---- Coming back ---- */
@@ -126,7 +126,7 @@ static int let_in(struct weir_self *self, struct link *link, unsigned at)
 			failure = afpacket_socket_start(self, link, &node->lanes[l]->rings[at]);
 	}
 	if (!failure)
-		say(self, link, LINK_UP);
+		say(self, at, LINK_UP);
 	return failure;
 }
 
@@ -208,9 +208,7 @@ static bool follow(struct weir_self *self, unsigned at)
 
 void afpacket_watch_return(struct weir_self *self, unsigned at)
 {
-	const struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
-	const struct link *link = &node->links[at];
 	struct ring *ring = &lane->rings[at];
 	enum link_state state;
 
@@ -222,5 +220,5 @@ void afpacket_watch_return(struct weir_self *self, unsigned at)
 	ring->away = false;
 	/* Of a new group, whoever completed it has said so. */
 	if (self->lane_index == 0 && !(state == LINK_GONE && afpacket_is_grouped(self->config)))
-		say(self, link, LINK_UP);
+		say(self, at, LINK_UP);
 }

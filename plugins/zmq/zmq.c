@@ -9,8 +9,6 @@
 #include <weir/capfile.h>
 #include <stdlib.h>
 
-/* How often a busy lane ticks: what would be too old at the next one is sent at this one. */
-
 /* How a lane knows an interface. */
 enum { UNKNOWN, FITS, OTHER };
 

@@ -175,4 +175,3 @@ def collect(capture):
     finish(run)
     peer.close()
     return next(m.frames for m in peer.messages if m.count)
-

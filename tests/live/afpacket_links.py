@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """AF_PACKET: links that go and come back, refusals that help, privileges, and doing nothing when there is nothing."""
-import json, os, re, select, time
+import json, os, re, select, signal, time
 
 import frames as f
 import weirtest as t
@@ -49,16 +49,22 @@ def test_one_packet_waits_no_longer_than_100_ms():
             assert max(waits) < 0.1 * (5 if t.SANITIZED else 1), waits
 
 
+def went_down(ns, a, b, lanes, sent):
+    """A run that has got these packets, and has then seen its interface go down."""
+    run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
+    f.send(ns, a, sent)
+    ns.run("ip", "link", "set", b, "down")
+    run.wait_for(f"{b} went down")
+    return run
+
+
 def test_link_down_and_up():
     t.need_root()
     sent = numbered(20)
     with t.Namespace() as ns:
         a, b = ns.veth()
         for lanes in (1, 2):
-            run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
-            f.send(ns, a, sent[:10])
-            ns.run("ip", "link", "set", b, "down")
-            run.wait_for(f"{b} went down")
+            run = went_down(ns, a, b, lanes, sent[:10])
             assert_idle(run, 5 if lanes == 1 else 1)
             ns.run("ip", "link", "set", b, "up")
             run.wait_for(f"{b} is up again")
@@ -74,10 +80,7 @@ def test_a_renamed_link_is_the_same_link():
     with t.Namespace() as ns:
         a, b = ns.veth()
         for lanes in (1, 2):
-            run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
-            f.send(ns, a, sent[:10])
-            ns.run("ip", "link", "set", b, "down")
-            run.wait_for(f"{b} went down")
+            run = went_down(ns, a, b, lanes, sent[:10])
             ns.run("ip", "link", "set", b, "name", "other")
             ns.run("ip", "link", "set", "other", "up")
             run.wait_for(f"{b} is up again, named other now")
@@ -178,6 +181,25 @@ def test_on_lost_exit_ends_the_run_with_all_that_came():
             assert len(re.findall(f"tap: {b} (went down|was removed), and on-lost=exit", run.stderr)) == 1, run.stderr
             assert run.report["balanced"] and node(run.report)["outputs"]["out"]["packets"] == 10, run.stderr
             ns.run("ip", "link", "del", a, check=False)
+
+
+def test_on_lost_exit_names_each_link_that_is_lost():
+    """Both while the run is stopped, so that it sees them at once."""
+    t.need_root()
+    with t.Namespace() as ns:
+        (_, one), (_, other) = ns.veth(), ns.veth("veth2", "veth3")
+        ledger = os.path.join(t.tempdir(), "ledger")
+        run = started(ns, f"tap = afpacket {one},{other} on-lost=exit; tap -> null", "--ledger", ledger)
+        run.process.send_signal(signal.SIGSTOP)
+        for name in (one, other):
+            ns.run("ip", "link", "set", name, "down")
+        run.process.send_signal(signal.SIGCONT)
+        run.wait(10)
+        with open(ledger) as file:
+            lines = file.read()
+        for name in (one, other):
+            assert run.stderr.count(f"tap: {name} went down, and on-lost=exit") == 1, run.stderr
+            assert len(re.findall(f'"link-down".*{name}', lines)) == 1, lines
 
 
 def test_link_events_are_in_the_ledger_file():

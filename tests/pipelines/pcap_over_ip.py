@@ -279,7 +279,7 @@ def test_nonsense_and_many_connections_change_nothing():
     run = live.end()
     missing = live.count - len(set(numbers_of(keeper.all())))
     assert missing == 0 or (SANITIZED and missing <= counters(run)["client-lost"])  # its server may be too slow then
-    assert sum(outcomes(run).values()) == live.count
+    assert live.count - missing <= outcomes(run)["sent"] <= live.count
     assert counters(run)["accepted"] + counters(run)["turned-away"] == many + 34
     assert counters(run)["turned-away"] > 0 and counters(run)["ignored-bytes"] > 0
 
