@@ -64,6 +64,12 @@ static void detach(struct afxdp_node *node)
 		program_leave(&node->program, node->queues.numbers[i]);
 }
 
+/* Again, while it was being opened: nothing to be said, since its next return is waited for. */
+static bool is_gone(const struct afxdp_node *node)
+{
+	return link_state(node->fd, node->link.index) == LINK_GONE;
+}
+
 /* On an interface that has the name now. */
 static void attach_again(struct weir_self *self)
 {
@@ -82,7 +88,7 @@ static void attach_again(struct weir_self *self)
 	if (config->promisc)
 		afxdp_add_promiscuity(node->fd, index);
 	int failure = afxdp_attach(config, node);
-	if (failure)
+	if (failure && !is_gone(node))
 		weir_log(self, WEIR_WARN, "%s came back, but takes no XDP program: %s",
 			 node->link.name, strerror(-failure));
 }
@@ -130,6 +136,22 @@ static void watch_link(struct weir_self *self)
 
 /* ---- A lane's ring ---- */
 
+static void say_not_opened(struct weir_self *self, uint32_t queue, int failure)
+{
+	const struct afxdp_node *node = self->node;
+
+	if (failure == -EPERM)
+		weir_log(self, WEIR_WARN,
+			 "%s is back, but queue %u needs a new socket, and so CAP_NET_RAW, which "
+			 "this run has given up (--user): it gets nothing from it any more",
+			 node->link.name, queue);
+	else
+		weir_log(self, WEIR_WARN,
+			 "%s is back, but queue %u cannot be opened again: %s: it gets nothing "
+			 "from it any more",
+			 node->link.name, queue, strerror(-failure));
+}
+
 static void open_again(struct weir_self *self, unsigned attached)
 {
 	struct afxdp_node *node = self->node;
@@ -146,17 +168,8 @@ static void open_again(struct weir_self *self, unsigned attached)
 	lane->away = failure;
 	lane->bound = attached;
 	__atomic_add_fetch(&node->returned, 1, __ATOMIC_RELAXED);
-	if (failure == -EPERM)
-		weir_log(self, WEIR_WARN,
-			 "%s is back, but queue %u needs a new socket, and so CAP_NET_RAW, which "
-			 "this run has given up (--user): it gets nothing from it any more",
-			 node->link.name, queue);
-	else if (failure)
-		weir_log(
-			self, WEIR_WARN,
-			"%s is back, but queue %u cannot be opened again: %s: it gets nothing from "
-			"it any more",
-			node->link.name, queue, strerror(-failure));
+	if (failure && !is_gone(node))
+		say_not_opened(self, queue, failure);
 }
 
 void afxdp_watch(struct weir_self *self, int64_t mono_ns)

@@ -229,6 +229,22 @@ def test_link_made_anew_under_load():
         finish(run)
 
 
+def test_link_made_anew_again_and_again():
+    """One that is gone again while it is being opened is waited for like any other."""
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        run = f.started(ns, f"tap = afxdp {b}; tap -> queue lanes=1 -> pipe -")
+        for i in range(40):
+            ns.run("ip", "link", "del", a)
+            ns.veth(queues=2)
+            time.sleep(0.005 * i)
+        with f.flow(ns, a, numbered(1)[0]):
+            f.wait_for_bytes(run.process.stdout.fileno(), lambda: None)
+        finish(run)
+        assert "cannot be opened again" not in run.stderr and "takes no XDP program" not in run.stderr, run.stderr
+
+
 def test_link_moved_to_another_namespace_and_back():
     need_xdp()
     with t.Namespace() as ns:
