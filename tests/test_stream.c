@@ -140,14 +140,16 @@ Test(stream, numbers_that_cannot_follow_change_nothing)
 {
 	struct weir_stream_position position = {0}, kept;
 	struct weir_stream_header first = header_of(4, 100, 10);
-	const struct weir_stream_header bad[] = {header_of(4, 110, 0), header_of(5, 109, 0),
-						 header_of(UINT64_MAX, 110, 0),
-						 header_of(5, UINT64_MAX, 1)};
+	const uint64_t beyond = WEIR_STREAM_NUMBER_MAX + 1;
+	struct weir_stream_header bad[] = {header_of(4, 110, 0), header_of(5, 109, 0),
+					   header_of(beyond, 110, 0), header_of(5, beyond, 1),
+					   header_of(5, 110, 0)};
 	struct weir_stream_gap gap;
 
 	cr_assert_null(weir_stream_follow(&position, &first, &gap));
 	kept = position;
-	for (unsigned i = 0; i < 4; i++) {
+	bad[4].unsent = beyond;
+	for (unsigned i = 0; i < 5; i++) {
 		cr_assert_not_null(weir_stream_follow(&position, &bad[i], &gap), "header %u", i);
 		cr_assert_arr_eq(&position, &kept, sizeof(kept));
 	}

@@ -22,6 +22,10 @@ extern "C" {
 #define WEIR_STREAM_VERSION 1u
 #define WEIR_STREAM_HEADER  56u /* what this version writes, and the least that a reader accepts */
 
+/* Larger numbers of messages and packets are no stream's: the smallest frames at 100 Gbit/s take
+ * two years to get there, and readers whose numbers are doubles hold these exactly. */
+#define WEIR_STREAM_NUMBER_MAX (UINT64_C(1) << 53)
+
 enum {
 	WEIR_STREAM_END = 1,       /* the last message of its publisher on this topic */
 	WEIR_STREAM_HEARTBEAT = 2, /* no packets: nothing came for a second */
@@ -132,7 +136,8 @@ static inline const char *weir_stream_follow(struct weir_stream_position *positi
 {
 	struct weir_stream_gap gap = {0, 0, 0, 0};
 
-	if (header->before > UINT64_MAX - header->count || header->number == UINT64_MAX)
+	if (header->number > WEIR_STREAM_NUMBER_MAX || header->before > WEIR_STREAM_NUMBER_MAX ||
+	    header->unsent > WEIR_STREAM_NUMBER_MAX)
 		return "the header's numbers are beyond all bounds";
 	if (position->joined &&
 	    (header->number < position->number || header->before < position->before ||
