@@ -10,6 +10,7 @@
 #define IDLE_TICK_NS (100 * NS_PER_MS)
 #define WITNESS_NS   (1000 * NS_PER_MS)
 #define STUCK_NS     (1000 * NS_PER_MS) /* without progress */
+#define GIVE_UP_NS   (500 * NS_PER_MS)  /* the same, once the run is to stop */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -72,9 +73,14 @@ static void note_wait(struct weir_lane *lane)
 		lane->stuck_since_ns = lane->now_ns;
 }
 
+static bool is_stuck_for(const struct weir_lane *lane, int64_t span_ns)
+{
+	return lane->stuck_since_ns && lane->now_ns - lane->stuck_since_ns > span_ns;
+}
+
 static bool is_stuck(const struct weir_lane *lane)
 {
-	return lane->stuck_since_ns && lane->now_ns - lane->stuck_since_ns > STUCK_NS;
+	return is_stuck_for(lane, STUCK_NS);
 }
 
 static void spread_marks(struct weir_lane *lane, int64_t mark_ns)
@@ -105,7 +111,7 @@ bool weir_lane_wait(struct weir_lane *lane, int timeout_ms)
 		lane->stuck_since_ns = 0;
 	if (weir_context_stop(lane->context) == WEIR_RUNNING)
 		return true;
-	lane->gave_up |= is_stuck(lane);
+	lane->gave_up |= is_stuck_for(lane, GIVE_UP_NS);
 	return !lane->gave_up && weir_context_stop(lane->context) != WEIR_ABANDONED;
 }
 

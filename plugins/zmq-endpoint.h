@@ -9,9 +9,16 @@
 
 #include <weir/plugin.h>
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <zmq.h>
 
 /* What a context, its sockets, its monitor and a few dozen peers need.  libzmq calls abort() where
@@ -75,10 +82,17 @@ static inline bool endpoint_set_common(void *socket)
 	return true;
 }
 
-/* For names libzmq asks for one family only, so IPv6 is switched on for literal addresses alone. */
-static inline bool endpoint_is_ipv6(const char *endpoint)
+/* libzmq takes larger numbers modulo 65,536, and 0 for a free port that it does not name.  `*` is
+ * one that it names; a pattern is looked at again when it is expanded. */
+static inline bool endpoint_has_port(const char *endpoint)
 {
-	return strstr(endpoint, "://[") != NULL;
+	const char *port = strrchr(endpoint, ':') + 1;
+	char *end;
+	unsigned long number = strtoul(port, &end, 10);
+
+	if (strcmp(port, "*") == 0 || strchr(port, '%'))
+		return true;
+	return isdigit((unsigned char)*port) && *end == '\0' && number >= 1 && number <= UINT16_MAX;
 }
 
 /* Says by weir_error() what is wrong with an endpoint of option "endpoint".  safe: it is encrypted,
@@ -91,6 +105,10 @@ static inline bool endpoint_check(struct weir_self *self, const char *endpoint, 
 		weir_error(self, "endpoint", "%s is no tcp://HOST:PORT or ipc://PATH", endpoint);
 		return false;
 	}
+	if (!endpoint_has_port(endpoint)) {
+		weir_error(self, "endpoint", "%s has no port from 1 to 65535", endpoint);
+		return false;
+	}
 	if (safe || endpoint_is_loopback(endpoint))
 		return true;
 	weir_error(self, "endpoint",
@@ -100,6 +118,54 @@ static inline bool endpoint_check(struct weir_self *self, const char *endpoint, 
 		   "insecure=yes",
 		   endpoint);
 	return false;
+}
+
+/* libzmq removes what bears the name of a socket that it makes, be it a file or the socket of
+ * another process.  NULL: nothing does, or a socket on which nobody listens any more; else what it
+ * is. */
+static inline const char *endpoint_occupant(const char *endpoint)
+{
+	const char *path = endpoint + strlen("ipc://");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat status;
+	int fd, failure;
+
+	if (strncmp(endpoint, "ipc://", 6) != 0 || strlen(path) >= sizeof(address.sun_path) ||
+	    lstat(path, &status) != 0)
+		return NULL;
+	if (!S_ISSOCK(status.st_mode))
+		return "there is something of that name that is no socket";
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	failure = connect(fd, (const struct sockaddr *)&address, sizeof(address)) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return failure == ECONNREFUSED ? NULL : "another process listens there";
+}
+
+/* Connects a socket to an expanded endpoint or listens on it, and says by weir_error() why not, and
+ * in the log which port was free. */
+static inline bool endpoint_attach(struct weir_self *self, void *socket, const char *endpoint,
+				   bool connect)
+{
+	/* For names libzmq asks for one family only, so it is for literal addresses alone. */
+	int ipv6 = strstr(endpoint, "://[") != NULL;
+	const char *problem = connect ? NULL : endpoint_occupant(endpoint);
+	char found[256] = "";
+	size_t len = sizeof(found);
+
+	if (!problem && (zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof(ipv6)) != 0 ||
+			 (connect ? zmq_connect : zmq_bind)(socket, endpoint) != 0))
+		problem = errno == ENODEV ? "it names no address or interface of this machine"
+					  : zmq_strerror(errno);
+	if (problem) {
+		weir_error(self, "endpoint", "cannot %s %s: %s",
+			   connect ? "connect to" : "listen on", endpoint, problem);
+		return false;
+	}
+	if (strchr(endpoint, '*') && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, found, &len) == 0)
+		weir_log(self, WEIR_INFORM, "listening on %s", found);
+	return true;
 }
 
 /* Says by weir_error() if this process may not open the descriptors that libzmq will need. */

@@ -76,21 +76,6 @@ static bool set_server_key(struct receiver *receiver, struct weir_self *self, un
 	       zmq_setsockopt(receiver->socket, ZMQ_CURVE_SERVERKEY, key, sizeof(key)) == 0;
 }
 
-static bool attach(struct receiver *receiver, struct weir_self *self, const char *endpoint)
-{
-	const struct config *config = self->config;
-	int rc;
-
-	set_number(receiver->socket, ZMQ_IPV6, endpoint_is_ipv6(endpoint));
-	rc = config->connect ? zmq_connect(receiver->socket, endpoint)
-			     : zmq_bind(receiver->socket, endpoint);
-	if (rc != 0)
-		weir_error(self, "endpoint", "cannot %s %s: %s",
-			   config->connect ? "connect to" : "listen on", endpoint,
-			   zmq_strerror(errno));
-	return rc == 0;
-}
-
 bool receiver_open(struct receiver *receiver, struct weir_self *self)
 {
 	const struct config *config = self->config;
@@ -110,7 +95,7 @@ bool receiver_open(struct receiver *receiver, struct weir_self *self)
 		return false;
 	for (unsigned i = 0; config->endpoints[i]; i++)
 		if (!set_server_key(receiver, self, i) ||
-		    !attach(receiver, self, config->endpoints[i]))
+		    !endpoint_attach(self, receiver->socket, config->endpoints[i], config->connect))
 			return false;
 	return true;
 }

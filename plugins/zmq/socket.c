@@ -45,36 +45,13 @@ static bool set_keys(struct sender *sender)
 	return false;
 }
 
-static void tell_port(struct sender *sender, const char *wanted)
-{
-	char endpoint[256] = "";
-	size_t len = sizeof(endpoint);
-
-	if (strchr(wanted, '*') &&
-	    zmq_getsockopt(sender->socket, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0)
-		weir_log(sender->self, WEIR_INFORM, "listening on %s", endpoint);
-}
-
-static bool attach(struct sender *sender, const char *endpoint)
-{
-	bool connect = sender->config->connect;
-
-	if (!set_number(sender->socket, ZMQ_IPV6, endpoint_is_ipv6(endpoint)) ||
-	    (connect ? zmq_connect : zmq_bind)(sender->socket, endpoint) != 0) {
-		weir_error(sender->self, "endpoint", "cannot %s %s: %s",
-			   connect ? "connect to" : "listen on", endpoint, zmq_strerror(errno));
-		return false;
-	}
-	tell_port(sender, endpoint);
-	return true;
-}
-
 static bool attach_pattern(struct sender *sender, const char *pattern)
 {
 	char *endpoint = weir_pattern_has(pattern, "lane")
 				 ? weir_expand(sender->self, pattern, 0, false, NULL, 0)
 				 : strdup(pattern);
-	bool ok = endpoint && attach(sender, endpoint);
+	bool ok = endpoint && endpoint_check(sender->self, endpoint, true) &&
+		  endpoint_attach(sender->self, sender->socket, endpoint, sender->config->connect);
 
 	if (!endpoint)
 		weir_error(sender->self, "endpoint", "%s is no pattern", pattern);

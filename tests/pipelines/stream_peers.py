@@ -109,7 +109,7 @@ def test_what_would_let_anybody_in_is_refused():
             (f"{source} -> zmq {ipc()} curve-secret={key} curve-allow={empty}", "nobody could connect"),
             (f"{source} -> zmq {ipc()} curve-secret={key} curve-allow={broken}", f"{broken}:1: no key"),
             (f"{source} -> zmq {ipc()} curve-secret={key}.none curve-allow={reader}.pub", "No such file"),
-            (f"{source} -> zmq tcp://*:0", "insecure=yes"),
+            (f"{source} -> zmq tcp://*:5555", "insecure=yes"),
             (f"zmq-source {ipc()} curve-secret={key} -> null", "belong together"),
             (f"zmq-source {ipc()},{ipc()},{ipc()} curve-secret={key} curve-server={key}.pub,{key}.pub -> null", "one for each"),
             ("zmq-source tcp://192.0.2.1:5555 -> null", "insecure=yes")):
@@ -150,9 +150,33 @@ def test_several_endpoints_carry_the_same():
 
 def test_endpoints_that_do_not_fit_are_refused():
     for text, words in (("numbers -> zmq ipc:///tmp/a%{lane},ipc:///tmp/b", "in all endpoints or in none"),
+                        ("numbers -> zmq tcp://127.0.0.1:65536", "has no port from 1 to 65535"),
+                        ("numbers -> zmq tcp://127.0.0.1:0", "has no port from 1 to 65535"),
+                        ("zmq-source tcp://127.0.0.1:5555x -> null", "has no port from 1 to 65535"),
+                        ("numbers lanes=7 -> zmq tcp://127.0.0.1:6553%{lane}", "127.0.0.1:65536 has no port from 1 to 65535"),
+                        ("numbers -> zmq tcp://no.such.host.invalid:5555 insecure=yes", "no address or interface of this machine"),
                         ("in = numbers; in -> zmq ipc:///tmp/a,ipc:///tmp/b; in -> zmq ipc:///tmp/b", "the same endpoint ipc:///tmp/b")):
         run = weir(*PLUGINS, "-e", text, expect=2, balanced=None)
         assert words in run.stderr, run.stderr
+
+
+def test_only_the_socket_of_nobody_is_replaced():
+    """libzmq would remove a file, and take over the socket of a process that listens."""
+    folder = tempdir()
+    precious, used, left = (f"{folder}/{name}" for name in ("precious", "used", "left"))
+    with open(precious, "w") as file:
+        file.write("precious")
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as gone:
+        listener.bind(used)
+        listener.listen()
+        gone.bind(left)
+        for path, words in ((precious, "that is no socket"), (used, "another process listens there")):
+            for text in (f"numbers -> zmq ipc://{path}", f"zmq-source ipc://{path} connect=no -> null"):
+                run = weir(*PLUGINS, "-e", text, expect=2, balanced=None)
+                assert f"cannot listen on ipc://{path}" in run.stderr and words in run.stderr, run.stderr
+    with open(precious) as file:
+        assert file.read() == "precious"
+    weir(*PLUGINS, "-e", f"numbers count=1 -> zmq ipc://{left} linger=0s")
 
 
 # ---- Peers that do harm ----
