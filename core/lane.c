@@ -109,10 +109,10 @@ bool weir_lane_wait(struct weir_lane *lane, int timeout_ms)
 	note_wait(lane);
 	if (weir_lane_sleep(lane, timeout_ms))
 		lane->stuck_since_ns = 0;
-	if (weir_context_stop(lane->context) == WEIR_RUNNING)
-		return true;
-	lane->gave_up |= is_stuck_for(lane, GIVE_UP_NS);
-	return !lane->gave_up && weir_context_stop(lane->context) != WEIR_ABANDONED;
+	enum weir_stop stop = weir_context_stop(lane->context);
+	lane->gave_up |= stop == WEIR_ABANDONED ||
+			 (stop == WEIR_STOPPING && is_stuck_for(lane, GIVE_UP_NS));
+	return !lane->gave_up;
 }
 
 /* ---- One batch ---- */

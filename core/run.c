@@ -181,6 +181,36 @@ static void close_all(struct weir_running *run)
 	weir_plan_close(run->plan);
 }
 
+static gboolean note_closed(gpointer user)
+{
+	struct weir_running *run = user;
+
+	run->closed = true;
+	return G_SOURCE_REMOVE;
+}
+
+static void *listen_while_closing(void *user)
+{
+	const struct weir_running *run = user;
+
+	while (!run->closed)
+		g_main_context_iteration(NULL, TRUE);
+	return NULL;
+}
+
+/* Plugins may wait for their peers here, for as long as they were told and the user wants. */
+static void close_listening(struct weir_running *run)
+{
+	pthread_t listener;
+	bool listens = pthread_create(&listener, NULL, listen_while_closing, run) == 0;
+
+	close_all(run);
+	if (!listens)
+		return;
+	g_idle_add(note_closed, run);
+	pthread_join(listener, NULL);
+}
+
 static int conclude(struct weir_running *run)
 {
 	struct weir_errors *errors = run->context->errors;
@@ -210,7 +240,7 @@ static int run_to_the_end(struct weir_running *run)
 				run->lanes->len == 1 ? "" : "s");
 		g_main_loop_run(run->loop);
 	}
-	close_all(run);
+	close_listening(run);
 	run->end_us = g_get_real_time();
 	return conclude(run);
 }

@@ -22,6 +22,7 @@ struct weir_running {
 	GArray *sources; /* guint, of the main loop */
 	int64_t start_us, end_us;
 	bool told_to_stop; /* by a signal */
+	bool closed;       /* everything is: nobody has to be listened to any more */
 };
 
 #endif

@@ -255,6 +255,13 @@ void weir_notify(struct weir_self *self)
 		weir_lane_wake(weir_seat_of(self)->lane);
 }
 
+bool weir_abandoned(const struct weir_self *self)
+{
+	const struct weir_seat *seat = (const struct weir_seat *)self;
+
+	return weir_context_stop(seat->instance->context) == WEIR_ABANDONED;
+}
+
 void weir_finish(struct weir_self *self)
 {
 	struct weir_instance *instance = weir_seat_of(self)->instance;

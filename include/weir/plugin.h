@@ -393,6 +393,10 @@ int64_t weir_wake_in(struct weir_self *self, int64_t delay_ns);
 bool weir_wait(struct weir_self *self, int timeout_ms);
 void weir_notify(struct weir_self *self); /* any thread */
 
+/* The user has asked for the end a second time: whoever waits for peers, at close() too, gives up
+ * what they have not taken. Any thread. */
+bool weir_abandoned(const struct weir_self *self);
+
 /* A sink wants no more, for good: its reader has gone, a limit is reached. Any thread. */
 void weir_finish(struct weir_self *self);
 

@@ -234,7 +234,8 @@ static bool is_over(struct sender *sender)
 		return false;
 	if (!sender->closing_ns)
 		sender->closing_ns = now;
-	return ring_is_empty(&sender->ring) || now - sender->closing_ns > sender->linger_ns;
+	return ring_is_empty(&sender->ring) || weir_abandoned(sender->self) ||
+	       now - sender->closing_ns > sender->linger_ns;
 }
 
 static void give_up(struct sender *sender)

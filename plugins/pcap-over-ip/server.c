@@ -276,7 +276,8 @@ static bool is_over(struct server *server)
 		}
 		is_idle &= feed_first(feed) == NULL;
 	}
-	return is_idle || now_ns - progress_ns > server->config->linger_ns;
+	return is_idle || now_ns - progress_ns > server->config->linger_ns ||
+	       weir_abandoned(server->feeds[0]->self);
 }
 
 static void *run(void *user)

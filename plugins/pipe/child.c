@@ -27,6 +27,11 @@
 #define DELAY_FIRST_NS (100 * NS_PER_MS)
 #define DELAY_MAX_NS   (10000 * NS_PER_MS)
 #define PIPE_BYTES     (1 << 20)
+#define LOOK_MS        100  /* for whether the run is abandoned */
+#define KILLED_MS      1000 /* only a process that sits in the kernel outlives KILL */
+
+/* What is left of a longer grace once the run is abandoned. */
+#define ABANDONED_NS (500 * NS_PER_MS)
 
 extern char **environ;
 
@@ -241,13 +246,24 @@ bool child_wait(struct child *child, int timeout_ms)
 	return true;
 }
 
+static bool has_ended_within(struct child *child, int64_t grace_ns)
+{
+	int64_t started_ns = clock_mono_ns();
+	bool ended = child_wait(child, 0);
+
+	while (!ended && clock_mono_ns() - started_ns < grace_ns) {
+		if (weir_abandoned(child->self) && grace_ns > ABANDONED_NS)
+			grace_ns = ABANDONED_NS;
+		ended = child_wait(child, LOOK_MS);
+	}
+	return ended;
+}
+
 void child_end(struct child *child, int64_t grace_ns)
 {
 	static const int signals[] = {SIGTERM, SIGKILL};
-	int grace_ms = (int)(grace_ns / NS_PER_MS);
 
-	for (unsigned i = 0; !child_wait(child, grace_ms) && i < 2; i++)
+	for (unsigned i = 0; !has_ended_within(child, grace_ns) && i < 2; i++)
 		kill(-child->pid, signals[i]);
-	/* Only a process that sits in the kernel outlives KILL. */
-	child_wait(child, grace_ms);
+	child_wait(child, KILLED_MS);
 }

@@ -299,8 +299,9 @@ static bool is_over(struct outlet *outlet, bool more)
 		return false;
 	if (!outlet->closing_ns)
 		outlet->closing_ns = now_ns;
-	return !more || (now_ns - outlet->progress_ns > outlet->linger_ns &&
-			 now_ns - outlet->closing_ns > outlet->linger_ns);
+	return !more || weir_abandoned(outlet->self) ||
+	       (now_ns - outlet->progress_ns > outlet->linger_ns &&
+		now_ns - outlet->closing_ns > outlet->linger_ns);
 }
 
 /* The end of its input is the end of the stream; what it leaves unread then is seen from the

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define HEARTBEAT_NS NS_PER_S
+#define LOOK_NS      (100 * NS_PER_MS) /* while it lingers, for whether it still should */
 
 /* Messages in a row before the sender listens to its peers again. */
 #define SEND_BURST 64
@@ -313,16 +314,24 @@ static int64_t next_heartbeat_ns(struct sender *sender)
 	return next_ns;
 }
 
-static bool is_past(int64_t deadline_ns)
+/* Once everything is over at that time. */
+static bool is_over(const struct sender *sender, int64_t deadline_ns)
 {
-	return clock_ns(CLOCK_MONOTONIC) >= deadline_ns;
+	return weir_abandoned(sender->self) || clock_ns(CLOCK_MONOTONIC) >= deadline_ns;
+}
+
+static void linger(struct sender *sender, int64_t deadline_ns, bool want_room)
+{
+	int64_t look_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+
+	sleep_until(sender, look_ns < deadline_ns ? look_ns : deadline_ns, want_room);
 }
 
 static void send_ends(struct sender *sender, int64_t deadline_ns)
 {
 	for (struct topic *topic = sender->topics; topic; topic = topic->next)
-		while (!send_bare(topic, WEIR_STREAM_END) && !is_past(deadline_ns))
-			sleep_until(sender, deadline_ns, true);
+		while (!send_bare(topic, WEIR_STREAM_END) && !is_over(sender, deadline_ns))
+			linger(sender, deadline_ns, true);
 }
 
 /* libzmq's own lingering cannot tell what it dropped, so the waiting is done here; what it still
@@ -332,14 +341,14 @@ static void finish(struct sender *sender)
 	int64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + sender->config->linger_ns;
 	int64_t left_ns;
 
-	while (!send_all(sender) && !is_past(deadline_ns))
-		sleep_until(sender, deadline_ns, true);
+	while (!send_all(sender) && !is_over(sender, deadline_ns))
+		linger(sender, deadline_ns, true);
 	give_up_all(sender);
 	send_ends(sender, deadline_ns);
-	while (atomic_load(&sender->outstanding) > 0 && !is_past(deadline_ns))
-		sleep_until(sender, deadline_ns, false);
+	while (atomic_load(&sender->outstanding) > 0 && !is_over(sender, deadline_ns))
+		linger(sender, deadline_ns, false);
 	atomic_store(&sender->abandoned, true);
-	left_ns = deadline_ns - clock_ns(CLOCK_MONOTONIC);
+	left_ns = is_over(sender, deadline_ns) ? 0 : deadline_ns - clock_ns(CLOCK_MONOTONIC);
 	socket_close(sender, left_ns > 0 ? left_ns : 0);
 }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """What careless users and attackers do: closed and full streams, odd files, too few descriptors, odd moments."""
-import json, os, struct, subprocess, time
-from weirtest import BUILD, SANITIZED, WEIR, Run, main, tempdir, weir
+import json, os, signal, socket, struct, subprocess, time
+from streamtest import free_port
+from weirtest import BUILD, SANITIZED, WEIR, Run, main, tempdir, wait_until, weir
 
 PLUGINS = ["--plugin-path", os.path.join(BUILD, "tests", "plugins")]
+MANY = 1000000000
 PACKETS = "numbers count=100 -> {}"
 
 
@@ -14,6 +16,17 @@ def shell(command, *arguments):
 
 
 # ---- Standard streams ----
+
+def kill_until_it_ends(run):
+    """Two signals at once are one, so it gets them until one came after another."""
+    def ended():
+        if run.process.poll() is None:
+            run.process.send_signal(signal.SIGTERM)
+        return run.process.poll() is not None
+
+    wait_until(ended, 60, "the end of the run")
+    run.wait()
+
 
 def test_no_file_is_opened_in_the_place_of_a_closed_stream():
     for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
@@ -139,6 +152,37 @@ def test_texts_of_any_size_are_read_or_refused_at_once():
         done = subprocess.run([WEIR, "check", *PLUGINS, "-"], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, timeout=60)
         assert done.returncode == 2 and words in done.stderr, done.stderr[:1000]
+
+
+# ---- The end ----
+
+def has_lanes(run):
+    """Their threads bear the names of their nodes."""
+    return "numbers" in subprocess.run(["ps", "-Lo", "comm", "-p", str(run.process.pid)], stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_a_second_signal_abandons_what_peers_have_not_taken():
+    folder = tempdir()
+    stubborn, stuck = os.path.join(folder, "stubborn"), socket.socket()
+    with open(stubborn, "w") as file:
+        file.write("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n")
+    os.chmod(stubborn, 0o755)
+    port = free_port()
+    for source, held, sink in (("numbers", 1000, f"zmq ipc://{folder}/socket mode=push linger=1h"),
+                               ("numbers-live", 1000, f"zmq ipc://{folder}/socket mode=push linger=1h"),
+                               ("numbers", None, f"pcap-over-ip 127.0.0.1:{port} stall=1h linger=1h"),
+                               ("numbers", None, "pipe - linger=1h"),
+                               ("numbers", 500, f"pipe exec={stubborn} grace=1h linger=1h")):
+        for count in {held or MANY, MANY}:  # what the sink holds when the source has ended, and what it never does
+            run = Run(*PLUGINS, "-e", f"out = {sink}; {source} count={count} bytes=1000 -> out")
+            run.wait_for("running")
+            if "pcap-over-ip" in sink:
+                stuck = socket.create_connection(("127.0.0.1", port))
+            wait_until(lambda: count == MANY or not has_lanes(run), 20, "the end of the source: " + sink)
+            kill_until_it_ends(run)
+            assert run.status == 0 and run.report["balanced"] is True, run.stderr
+            assert run.report["lost"] > 0, run.stderr
+    stuck.close()
 
 
 # ---- Limits ----
