@@ -270,7 +270,9 @@ static bool is_over(struct server *server)
 	for (uint32_t i = 0; i < server->n_feeds; i++) {
 		struct feed *feed = server->feeds[i];
 		for (const struct client *client = feed->clients; client; client = client->next) {
-			is_idle &= client_is_idle(client);
+			if (client_is_idle(client))
+				continue;
+			is_idle = false;
 			if (client->progress_ns > progress_ns)
 				progress_ns = client->progress_ns;
 		}

@@ -221,6 +221,21 @@ def test_the_only_client_is_too_slow():
     client.sock.close()
 
 
+def test_a_client_that_has_everything_does_not_prolong_the_end():
+    live = Live("buffer=1MiB stall=1h linger=300ms")
+    fast, stuck = Client(live.port), Client(live.port, start=False)
+    wait_until(lambda: open_descriptors(live.run) >= 10)
+    live.begin()
+    live.run.wait_for("is too slow")
+    live.stopping = True
+    live.thread.join()
+    before = time.monotonic()
+    run = live.end()
+    assert time.monotonic() - before < 0.3 + (5 if SANITIZED else 1), "the end waits for a client that takes nothing"
+    assert outcomes(run) == {"sent": live.count} and numbers_of(fast.all()) == list(range(live.count))
+    stuck.sock.close()
+
+
 def resident_bytes(run):
     with open(f"/proc/{run.process.pid}/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
