@@ -15,6 +15,11 @@
 #define NS_PER_S  1000000000LL
 #define NS_PER_MS 1000000LL
 
+/* A host that does not answer by then is tried anew, which is soon enough for one behind a
+ * satellite.
+ */
+#define ANSWER_NS (3 * NS_PER_S)
+
 static int64_t clock_ns(void)
 {
 	struct timespec now;
@@ -32,16 +37,24 @@ void connection_close(struct connection *connection)
 	connection->next_try_ns = clock_ns() + connection->retry_ns;
 }
 
+/* The next address is tried at once, and why it failed is said of the last. */
 static void fail(struct connection *connection, const char *why)
 {
-	snprintf(connection->why, sizeof(connection->why), "%s", why);
 	connection_close(connection);
+	if (connection->has_more) {
+		connection->has_more = false;
+		connection->nth++;
+		connection->next_try_ns = 0;
+		return;
+	}
+	connection->nth = 0;
+	snprintf(connection->why, sizeof(connection->why), "%s", why);
 }
 
 static void begin(struct connection *connection)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-	struct addrinfo *found = NULL;
+	struct addrinfo *found = NULL, *address;
 	char port[8];
 
 	snprintf(port, sizeof(port), "%u", connection->endpoint.port);
@@ -50,9 +63,14 @@ static void begin(struct connection *connection)
 		fail(connection, gai_strerror(failure));
 		return;
 	}
-	connection->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	address = found;
+	for (unsigned i = 0; i < connection->nth && address->ai_next; i++)
+		address = address->ai_next;
+	connection->has_more = address->ai_next != NULL;
+	connection->deadline_ns = clock_ns() + ANSWER_NS;
+	connection->fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (connection->fd < 0 ||
-	    (connect(connection->fd, found->ai_addr, found->ai_addrlen) != 0 &&
+	    (connect(connection->fd, address->ai_addr, address->ai_addrlen) != 0 &&
 	     errno != EINPROGRESS))
 		fail(connection, strerror(errno));
 	freeaddrinfo(found);
@@ -85,14 +103,18 @@ static void finish_connecting(struct connection *connection)
 		return;
 	}
 	keep_alive(connection->fd);
+	connection->has_more = false;
 	connection->is_up = true;
 }
 
 bool connection_wait(struct connection *connection, int timeout_ms, bool *ret_came)
 {
-	int64_t left_ns = connection->next_try_ns - clock_ns();
+	int64_t now_ns = clock_ns(), left_ns;
 
 	*ret_came = false;
+	if (connection->fd >= 0 && !connection->is_up && now_ns > connection->deadline_ns)
+		fail(connection, strerror(ETIMEDOUT));
+	left_ns = connection->next_try_ns - now_ns;
 	if (connection->fd < 0 && left_ns <= 0)
 		begin(connection);
 	if (connection->fd < 0 && left_ns > 0 && left_ns / NS_PER_MS < timeout_ms)

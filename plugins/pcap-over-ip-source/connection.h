@@ -12,8 +12,10 @@ struct connection {
 	struct tcp_endpoint endpoint;
 	int fd; /* -1: none */
 	bool is_up;
-	int64_t retry_ns, next_try_ns; /* CLOCK_MONOTONIC */
-	char why[128];                 /* the last failure */
+	unsigned nth;                               /* of the host's addresses */
+	bool has_more;                              /* addresses that were not tried */
+	int64_t retry_ns, next_try_ns, deadline_ns; /* CLOCK_MONOTONIC */
+	char why[128];                              /* the last failure */
 };
 
 /* Waits up to timeout_ms until there is something to read; makes the connection where there is

@@ -406,6 +406,35 @@ def test_source_connects_again():
     assert outcomes(reader, "in") == {"out": 3000} and counters(reader, "in")["connections"] == 3
 
 
+def test_source_says_that_a_server_does_not_answer():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        port = listening.getsockname()[1]
+        full = [socket.socket() for _ in range(4)]
+        for sock in full:
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", port))
+        reader = reader_of(port, "; in -> null")
+        reader.wait_for(f"cannot connect to 127.0.0.1:{port}: Connection timed out; trying again")
+        reader.stop()
+        ended(reader)
+        for sock in full:
+            sock.close()
+
+
+def test_source_tries_all_addresses_of_a_host():
+    hosts = os.path.join(tempdir(), "hosts")
+    with open(hosts, "w") as file:
+        file.write("::1 localhost\n127.0.0.1 localhost\n")
+    sock, port = served(HEADER + record(0))
+    source = Run("-e", f"pcap-over-ip-source localhost:{port} until-end=yes -> null", report=False,
+                 prefix=["unshare", "-m", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh"])
+    source.wait()
+    assert source.status == 0 and "cannot connect" not in source.stderr, source.stderr
+    sock.close()
+
+
 def served(*streams):
     """A port that sends each of the streams to one client, and closes."""
     sock = socket.socket()
