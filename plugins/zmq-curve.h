@@ -41,6 +41,8 @@ static inline bool curve_open(struct curve_file *file, bool secret)
 	file->stream = fopen(file->path, "re");
 	if (!file->stream || fstat(fileno(file->stream), &status) != 0)
 		return curve_refuse(file, strerror(errno));
+	if (S_ISDIR(status.st_mode))
+		return curve_refuse(file, strerror(EISDIR));
 	if (!secret || (status.st_mode & (S_IRGRP | S_IROTH)) == 0)
 		return true;
 	return curve_refuse(file, "others can read this secret key: chmod 600");

@@ -160,6 +160,11 @@ static void account(struct weir_self *self, const struct weir_stream_header *hea
 		return;
 	lane->n_streams = lane->streams.n;
 	weir_witness(self, PUBLISHERS, streams_publishers(&lane->streams));
+	if (lane->n_streams == STREAMS_MAX)
+		weir_log(self, WEIR_WARN,
+			 "%u streams were heard: for each other one the longest silent is "
+			 "forgotten, and what it loses meanwhile is missed before joining",
+			 STREAMS_MAX);
 }
 
 /* Steps onto the message that was received; what is wrong with it, or NULL. */
@@ -374,7 +379,7 @@ static const struct weir_counter counters[] = {
 	{"other-workers", WEIR_INFO, "packets pushed to other workers"},
 	{"bad-messages", WEIR_INFO, "messages refused, whole or in part"},
 	{"messages", WEIR_INFO, "messages taken in"},
-	{"publishers", WEIR_INFO, "publishers heard so far"},
+	{"publishers", WEIR_INFO, "publishers heard, of at most 1,024 topics"},
 	{0},
 };
 

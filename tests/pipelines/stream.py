@@ -390,6 +390,18 @@ def test_junk_is_refused_and_counted_and_the_run_goes_on():
     assert "a message is refused" in run.stderr
 
 
+def test_streams_are_forgotten_with_a_word():
+    topic, header, body = collect(make_capture(1))
+    end = header[:16] + struct.pack("<QQII", 1, 1, 0, END) + header[40:]
+    section = body[:struct.unpack_from("<I", body, 4)[0]]
+    many = [[topic, header[:8] + struct.pack("<Q", publisher) + header[16:], body] for publisher in range(1100)]
+    ends = [[topic, end[:8] + struct.pack("<Q", publisher) + end[16:], section] for publisher in range(76, 1100)]
+    run = send_to_source(ipc(), many + ends, "until-end=yes -> null")
+    assert out(run, "zmq-source:1", "out") == 1100 and run.report["lost"] == 0
+    assert counter(run, "zmq-source:1", "publishers") == 1024
+    assert run.stderr.count("1024 streams were heard") == 1, run.stderr
+
+
 def test_packets_of_a_damaged_body_are_counted():
     topic, header, body = collect(make_capture(20))
     end = header[:16] + struct.pack("<QQII", 50, 20, 0, END) + header[40:]

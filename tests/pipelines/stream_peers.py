@@ -108,6 +108,7 @@ def test_what_would_let_anybody_in_is_refused():
             (f"{source} -> zmq {ipc()} curve-secret={readable} curve-allow={reader}.pub", "chmod 600"),
             (f"{source} -> zmq {ipc()} curve-secret={key} curve-allow={empty}", "nobody could connect"),
             (f"{source} -> zmq {ipc()} curve-secret={key} curve-allow={broken}", f"{broken}:1: no key"),
+            (f"{source} -> zmq {ipc()} curve-secret={os.path.dirname(key)} curve-allow={reader}.pub", "Is a directory"),
             (f"{source} -> zmq {ipc()} curve-secret={key}.none curve-allow={reader}.pub", "No such file"),
             (f"{source} -> zmq tcp://*:5555", "insecure=yes"),
             (f"zmq-source {ipc()} curve-secret={key} -> null", "belong together"),
