@@ -261,15 +261,13 @@ static int dispatch(int argc, char **argv)
 	return unknown_command(name);
 }
 
-/* A file must not be opened in the place of a stream that is closed: messages would go into it. */
+/* A file must not be opened in the place of a stream that is closed: messages would go into it.
+ * What is there instead fails as a closed one does. */
 static void fill_standard_streams(void)
 {
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 /* Interfaces, lanes and peers take many, and nothing here uses select(), for which the lower limit

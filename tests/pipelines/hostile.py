@@ -17,17 +17,6 @@ def shell(command, *arguments):
 
 # ---- Standard streams ----
 
-def kill_until_it_ends(run):
-    """Two signals at once are one, so it gets them until one came after another."""
-    def ended():
-        if run.process.poll() is None:
-            run.process.send_signal(signal.SIGTERM)
-        return run.process.poll() is not None
-
-    wait_until(ended, 60, "the end of the run")
-    run.wait()
-
-
 def test_no_file_is_opened_in_the_place_of_a_closed_stream():
     for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
         folder = tempdir()
@@ -37,6 +26,13 @@ def test_no_file_is_opened_in_the_place_of_a_closed_stream():
         assert os.path.getsize(path) == 24 + 100 * (16 + 64), closed
         with open(ledger) as file:
             assert [json.loads(line)["event"] for line in file][-1] == "run-ended", closed
+
+
+def test_nothing_is_said_to_be_written_to_a_closed_stream():
+    done = shell('exec "$@" 1>&-', WEIR, "run", "--strict", *PLUGINS, "-e", PACKETS.format("pipe -"))
+    assert done.returncode == 3 and "Bad file descriptor" in done.stderr and "lost 100 packets" in done.stderr, done.stderr
+    done = shell('exec "$@" 0<&-', WEIR, "run", "-e", "pcap-replay - -> null")
+    assert done.returncode == 2 and "Bad file descriptor" in done.stderr, done.stderr
 
 
 def test_standard_output_that_is_full_is_an_error():
@@ -155,6 +151,17 @@ def test_texts_of_any_size_are_read_or_refused_at_once():
 
 
 # ---- The end ----
+
+def kill_until_it_ends(run):
+    """Two signals at once are one, so it gets them until one came after another."""
+    def ended():
+        if run.process.poll() is None:
+            run.process.send_signal(signal.SIGTERM)
+        return run.process.poll() is not None
+
+    wait_until(ended, 60, "the end of the run")
+    run.wait()
+
 
 def has_lanes(run):
     """Their threads bear the names of their nodes."""
