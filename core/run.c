@@ -302,6 +302,7 @@ int weir_run(const struct weir_graph *graph, const struct weir_run_options *opti
 	run.loop = g_main_loop_new(NULL, FALSE);
 	run.sources = g_array_new(FALSE, FALSE, sizeof(guint));
 	run.start_us = g_get_real_time();
+	pthread_getcpuclockid(pthread_self(), &run.main_clock);
 	if (options->stats_ns)
 		run.stats = weir_stats_new(graph);
 	run.plan = weir_plan_new(graph, run.context);

@@ -9,6 +9,8 @@
 #include "run.h"
 #include "stats.h"
 
+#include <time.h>
+
 struct weir_running {
 	const struct weir_graph *graph;
 	const struct weir_run_options *options;
@@ -21,8 +23,9 @@ struct weir_running {
 	GMainLoop *loop;
 	GArray *sources; /* guint, of the main loop */
 	int64_t start_us, end_us;
-	bool told_to_stop; /* by a signal */
-	bool closed;       /* everything is: nobody has to be listened to any more */
+	clockid_t main_clock; /* the processor time of the main thread */
+	bool told_to_stop;    /* by a signal */
+	bool closed;          /* everything is: nobody has to be listened to any more */
 };
 
 #endif

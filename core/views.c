@@ -19,7 +19,7 @@ struct weir_ledger *weir_views_ledger(const struct weir_running *run)
 	return weir_ledger_new(run->graph, rows, n_lanes);
 }
 
-/* Of the lanes, then of this thread; g_free(). */
+/* Of the lanes, then of the main thread; g_free(). */
 static struct weir_thread_time *thread_times(const struct weir_running *run)
 {
 	unsigned n = run->lanes->len;
@@ -30,7 +30,7 @@ static struct weir_thread_time *thread_times(const struct weir_running *run)
 		times[i].name = weir_lane_name(run->lanes->pdata[i]);
 		times[i].cpu_seconds = weir_lane_cpu_seconds(run->lanes->pdata[i]);
 	}
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	clock_gettime(run->main_clock, &now);
 	times[n].name = "main";
 	times[n].cpu_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 	return times;

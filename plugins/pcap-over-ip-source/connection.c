@@ -15,9 +15,7 @@
 #define NS_PER_S  1000000000LL
 #define NS_PER_MS 1000000LL
 
-/* A host that does not answer by then is tried anew, which is soon enough for one behind a
- * satellite.
- */
+/* For a host to answer, also by way of a satellite. */
 #define ANSWER_NS (3 * NS_PER_S)
 
 static int64_t clock_ns(void)

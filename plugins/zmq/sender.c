@@ -314,7 +314,7 @@ static int64_t next_heartbeat_ns(struct sender *sender)
 	return next_ns;
 }
 
-/* Once everything is over at that time. */
+/* Lingering is. */
 static bool is_over(const struct sender *sender, int64_t deadline_ns)
 {
 	return weir_abandoned(sender->self) || clock_ns(CLOCK_MONOTONIC) >= deadline_ns;
