@@ -16,6 +16,7 @@ struct link {
 	int group;        /* id of its fanout group; -1: none yet */
 	unsigned joined;  /* lanes that are in a group made anew */
 	atomic_bool lost; /* with on-lost=exit, and some lane has said so */
+	atomic_int said;  /* enum link_state, that the log had last */
 };
 
 enum link_state { LINK_UP, LINK_DOWN, LINK_GONE };

@@ -24,12 +24,14 @@ static void say_up(struct weir_self *self, const struct link *link, const struct
 		weir_log(self, WEIR_INFORM, "%s is up again", link->name);
 }
 
-/* A format of its own each, since a log line of one format is held back for a second. */
+/* A format of its own each, since a log line of one format is held back for a second.  One that is
+ * removed may be seen to go down before, which is one event. */
 static void say(struct weir_self *self, unsigned at, enum link_state state)
 {
 	const struct afpacket_node *node = self->node;
 	const struct afpacket_lane *lane = self->lane;
-	const struct link *link = &node->links[at];
+	struct link *link = &node->links[at];
+	enum link_state before = (enum link_state)atomic_exchange(&link->said, (int)state);
 
 	if (state == LINK_UP)
 		say_up(self, link, &lane->rings[at]);
@@ -38,7 +40,8 @@ static void say(struct weir_self *self, unsigned at, enum link_state state)
 	else
 		weir_log(self, WEIR_WARN, "%s was removed; waiting for one of that name",
 			 link->name);
-	weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", link->name);
+	if (state == LINK_UP || before == LINK_UP)
+		weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", link->name);
 }
 
 /* The run ends, but not before all that came from other links, and from this one, was read. */
@@ -208,6 +211,7 @@ static bool follow(struct weir_self *self, unsigned at)
 
 void afpacket_watch_return(struct weir_self *self, unsigned at)
 {
+	const struct afpacket_node *node = self->node;
 	struct afpacket_lane *lane = self->lane;
 	struct ring *ring = &lane->rings[at];
 	enum link_state state;
@@ -215,6 +219,8 @@ void afpacket_watch_return(struct weir_self *self, unsigned at)
 	if (!ring->away || ring->given_up || lane->stopping)
 		return;
 	state = state_of(ring);
+	if (state == LINK_GONE && self->lane_index == 0 && node->links[at].said == LINK_DOWN)
+		say(self, at, LINK_GONE);
 	if (state == LINK_DOWN || (state == LINK_GONE && !follow(self, at)))
 		return;
 	ring->away = false;

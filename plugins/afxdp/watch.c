@@ -13,8 +13,9 @@
 
 #define LOOK_NS 100000000LL
 
-/* A format of its own each, since a log line of one format is held back for a second. */
-static void say(struct weir_self *self, enum link_state state)
+/* A format of its own each, since a log line of one format is held back for a second.  One that is
+ * removed may be seen to go down before, which is one event. */
+static void say(struct weir_self *self, enum link_state before, enum link_state state)
 {
 	const struct afxdp_node *node = self->node;
 	const char *name = node->link.name;
@@ -25,7 +26,8 @@ static void say(struct weir_self *self, enum link_state state)
 		weir_log(self, WEIR_WARN, "%s went down; waiting for it to come up", name);
 	else
 		weir_log(self, WEIR_WARN, "%s was removed; waiting for one of that name", name);
-	weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", name);
+	if (state == LINK_UP || before == LINK_UP)
+		weir_event(self, state == LINK_UP ? "link-up" : "link-down", "%s", name);
 }
 
 void afxdp_watch_error(struct weir_self *self)
@@ -114,14 +116,14 @@ static void watch_link(struct weir_self *self)
 {
 	const struct afxdp_config *config = self->config;
 	struct afxdp_node *node = self->node;
-	enum link_state state = link_now(self);
+	enum link_state before = node->state, state = link_now(self);
 
-	if (state == LINK_GONE && node->state == LINK_GONE)
+	if (state == LINK_GONE && before == LINK_GONE)
 		attach_again(self);
-	if (state == node->state)
+	if (state == before)
 		return;
 	/* A new one is down at first, which is nothing to be said again. */
-	if (node->state == LINK_GONE && (state != LINK_UP || !is_back(node)))
+	if (before == LINK_GONE && (state != LINK_UP || !is_back(node)))
 		return;
 	node->state = state;
 	if (state == LINK_GONE) {
@@ -131,7 +133,7 @@ static void watch_link(struct weir_self *self)
 	if (config->on_lost == AFXDP_EXIT)
 		leave(self, state);
 	else
-		say(self, state);
+		say(self, before, state);
 }
 
 /* ---- A lane's ring ---- */

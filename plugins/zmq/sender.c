@@ -327,10 +327,12 @@ static void linger(struct sender *sender, int64_t deadline_ns, bool want_room)
 	sleep_until(sender, look_ns < deadline_ns ? look_ns : deadline_ns, want_room);
 }
 
+/* Nobody is waited for only to be told that nothing comes. */
 static void send_ends(struct sender *sender, int64_t deadline_ns)
 {
 	for (struct topic *topic = sender->topics; topic; topic = topic->next)
-		while (!send_bare(topic, WEIR_STREAM_END) && !is_over(sender, deadline_ns))
+		while (!send_bare(topic, WEIR_STREAM_END) &&
+		       atomic_load(&sender->peers.connected) > 0 && !is_over(sender, deadline_ns))
 			linger(sender, deadline_ns, true);
 }
 

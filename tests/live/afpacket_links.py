@@ -113,6 +113,25 @@ def link_events(ledger):
         return [line["event"] for line in map(json.loads, file) if line["event"].startswith("link-")]
 
 
+def test_link_that_goes_down_and_is_removed_goes_once():
+    """The kernel takes a link down before it removes it, and either may be seen."""
+    t.need_root()
+    with t.Namespace() as ns:
+        for lanes in 1, 2:
+            a, b = ns.veth(queues=2)
+            ledger = os.path.join(t.tempdir(), "ledger")
+            run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> null", "--ledger", ledger)
+            ns.run("ip", "link", "set", b, "down")
+            run.wait_for(f"{b} went down")
+            ns.run("ip", "link", "del", a)
+            run.wait_for(f"{b} was removed")
+            ns.veth(queues=2)
+            run.wait_for(f"{b} is up again")
+            finish(run)
+            assert link_events(ledger) == ["link-down", "link-up"]
+            ns.run("ip", "link", "del", a)
+
+
 def test_link_of_a_group_removed_and_made_anew():
     """Each lane gets a new socket, in a group of their own; none of the first ten is lost over it, twice."""
     t.need_root()

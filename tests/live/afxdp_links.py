@@ -215,6 +215,25 @@ def test_link_removed_and_made_anew():
         assert text.count("link-down") == 1 and text.count("link-up") == 1, text
 
 
+def test_link_that_goes_down_and_is_removed_goes_once():
+    """The kernel takes a link down before it removes it, and either may be seen."""
+    need_xdp()
+    with t.Namespace() as ns:
+        a, b = ns.veth(queues=2)
+        ledger = os.path.join(t.tempdir(), "ledger")
+        run = start(ns, b, "--ledger", ledger)
+        ns.run("ip", "link", "set", b, "down")
+        run.wait_for(f"{b} went down")
+        ns.run("ip", "link", "del", a)
+        run.wait_for(f"{b} was removed")
+        ns.veth(queues=2)
+        run.wait_for(f"{b} is up again")
+        finish(run)
+        with open(ledger) as file:
+            text = file.read()
+        assert text.count("link-down") == 1 and text.count("link-up") == 1, text
+
+
 def test_link_made_anew_under_load():
     """Nothing goes to sockets of the old one, which would be neither captured nor counted."""
     need_xdp()
