@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +27,7 @@
 #define NS_PER_MS      1000000LL
 #define DELAY_FIRST_NS (100 * NS_PER_MS)
 #define DELAY_MAX_NS   (10000 * NS_PER_MS)
+#define LEFT_NS        (1000 * NS_PER_MS) /* at most, for what a program has left to heed TERM */
 #define PIPE_BYTES     (1 << 20)
 #define LOOK_MS        100  /* for whether the run is abandoned */
 #define KILLED_MS      1000 /* only a process that sits in the kernel outlives KILL */
@@ -45,6 +47,13 @@ static int64_t clock_mono_ns(void)
 
 /* ---- The command ---- */
 
+static bool is_program(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
+}
+
 /* Where PATH has it; NULL: nowhere. */
 static char *find_program(const char *name)
 {
@@ -52,13 +61,13 @@ static char *find_program(const char *name)
 	char *found = NULL;
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0 ? strdup(name) : NULL;
+		return is_program(name) ? strdup(name) : NULL;
 	for (path = path ? path : "/usr/bin:/bin"; !found && *path;) {
 		int len = (int)strcspn(path, ":");
 
 		if (len > 0 && asprintf(&found, "%.*s/%s", len, path, name) < 0)
 			return NULL;
-		if (found && access(found, X_OK) != 0) {
+		if (found && !is_program(found)) {
 			free(found);
 			found = NULL;
 		}
@@ -115,13 +124,22 @@ bool child_prepare(struct child *child, struct weir_self *self, const char *comm
 	return child->words && fill_in(self, child->words);
 }
 
+/* ---- Its life ---- */
+
+/* Until then its group is nobody else's. */
+static void bury(struct child *child)
+{
+	if (child->ended)
+		waitpid(child->ended, NULL, 0);
+	child->ended = 0;
+}
+
 void child_free(struct child *child)
 {
+	bury(child);
 	words_free(child->words);
 	child->words = NULL;
 }
-
-/* ---- Its life ---- */
 
 void child_drop_capabilities(void)
 {
@@ -175,7 +193,11 @@ int child_start(struct child *child, int64_t now_ns)
 {
 	int ends[2], error;
 
-	if (child->pid || now_ns < child->next_ns)
+	if (child->ended && now_ns >= child->bury_ns) {
+		kill(-child->ended, SIGKILL);
+		bury(child);
+	}
+	if (child->pid || child->ended || now_ns < child->next_ns)
 		return -1;
 	if (pipe2(ends, O_CLOEXEC) != 0) {
 		weir_log(child->self, WEIR_WARN, "no pipe to a program: %s", strerror(errno));
@@ -202,15 +224,14 @@ int child_start(struct child *child, int64_t now_ns)
 	return ends[1];
 }
 
-static void tell_end(struct child *child, int status)
+static void tell_end(struct child *child, const siginfo_t *info)
 {
-	char words[64] = "has ended";
+	char words[64];
 
-	if (WIFEXITED(status))
-		snprintf(words, sizeof(words), "has ended with status %d", WEXITSTATUS(status));
-	else if (WIFSIGNALED(status))
-		snprintf(words, sizeof(words), "was ended by signal %d", WTERMSIG(status));
-	weir_log(child->self, status ? WEIR_WARN : WEIR_INFORM, "%s, process %d, %s",
+	snprintf(words, sizeof(words), "%s %d",
+		 info->si_code == CLD_EXITED ? "has ended with status" : "was ended by signal",
+		 info->si_status);
+	weir_log(child->self, info->si_status ? WEIR_WARN : WEIR_INFORM, "%s, process %d, %s",
 		 child->words[0], (int)child->pid, words);
 	weir_event(child->self, "consumer-went", "%s, process %d, %s", child->words[0],
 		   (int)child->pid, words);
@@ -221,7 +242,6 @@ bool child_wait(struct child *child, int timeout_ms)
 	struct pollfd end = {.fd = child->pidfd, .events = POLLIN};
 	siginfo_t info = {0};
 	int64_t now_ns;
-	int status = 0;
 
 	if (!child->pid)
 		return true;
@@ -230,19 +250,19 @@ bool child_wait(struct child *child, int timeout_ms)
 	if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	    info.si_pid == 0)
 		return false;
-	/* What it has started itself has nothing to read any more; the group is its until it is
-	 * waited for. */
+	/* What it has started itself has nothing to read any more. */
 	kill(-child->pid, SIGTERM);
-	waitpid(child->pid, &status, 0);
-	tell_end(child, status);
+	tell_end(child, &info);
 	if (child->pidfd >= 0)
 		close(child->pidfd);
 	child->pidfd = -1;
+	child->ended = child->pid;
 	child->pid = 0;
 	now_ns = clock_mono_ns();
 	if (now_ns - child->started_ns > DELAY_MAX_NS)
 		child->delay_ns = DELAY_FIRST_NS;
 	put_off(child, now_ns);
+	child->bury_ns = child->next_ns < now_ns + LEFT_NS ? child->next_ns : now_ns + LEFT_NS;
 	return true;
 }
 

@@ -15,8 +15,10 @@ struct child {
 	struct weir_self *self; /* of the lane */
 	char **words;           /* the program's path and its arguments */
 	pid_t pid;              /* 0: none is running */
+	pid_t ended;            /* not waited for, since its group may live on; 0: none */
 	int pidfd;              /* becomes readable when it ends; -1 */
 	int64_t started_ns;     /* CLOCK_MONOTONIC, like next_ns */
+	int64_t bury_ns;        /* when what it has left gets KILL */
 	int64_t next_ns;        /* when it may be started again */
 	int64_t delay_ns;       /* before that */
 };
@@ -29,7 +31,8 @@ void child_free(struct child *child);
 /* Gives up this thread's capabilities, which its children would inherit. */
 void child_drop_capabilities(void);
 
-/* If it is time: a new process; the writing end of its input, which does not block, or -1. */
+/* If it is time, and what the last one has left is gone: a new process; the writing end of its
+ * input, which does not block, or -1.  To be called again and again. */
 int child_start(struct child *child, int64_t now_ns);
 /* Waits for at most that long for its end; true: it has ended, and has been said to. */
 bool child_wait(struct child *child, int timeout_ms);

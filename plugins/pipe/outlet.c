@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -60,8 +61,10 @@ static bool open_stdout(struct outlet *outlet, struct weir_self *self)
 	outlet->is_pipe = S_ISFIFO(status.st_mode);
 	if (outlet->is_pipe)
 		outlet->fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (outlet->fd < 0)
+	if (outlet->fd < 0) { /* the pipe may be another user's */
+		outlet->may_block = outlet->is_pipe;
 		outlet->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	}
 	if (outlet->fd < 0)
 		weir_error(self, "to", "standard output: %s", strerror(errno));
 	return outlet->fd >= 0;
@@ -132,13 +135,35 @@ bool outlet_make_chunks(struct outlet *outlet, size_t bytes)
 	return outlet->chunks != NULL;
 }
 
-/* A FIFO can be opened once it has a reader, a program started once it is time. */
+/* Once it has a reader; else -1.  Whoever may write to its folder may have put something else in
+ * its place since it was checked. */
+static int open_fifo(struct outlet *outlet)
+{
+	struct stat status;
+	const char *why = NULL;
+	int fd = open(outlet->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 && errno != ENXIO)
+		why = strerror(errno);
+	else if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)))
+		why = "it is no FIFO any more";
+	if (why && !outlet->has_said_why)
+		weir_log(outlet->self, WEIR_WARN, "%s: %s; waiting for a FIFO that has a reader",
+			 outlet->path, why);
+	outlet->has_said_why = why != NULL;
+	if (!why || fd < 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* A program is started once it is time. */
 static void try_open(struct outlet *outlet)
 {
 	if (outlet->is_child)
 		outlet->fd = child_start(&outlet->child, clock_mono_ns());
 	else if (outlet->fd < 0)
-		outlet->fd = open(outlet->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		outlet->fd = open_fifo(outlet);
 	if (outlet->fd < 0)
 		return;
 	/* A refusal only means more waiting. */
@@ -239,10 +264,26 @@ static void lose_reader(struct outlet *outlet, int error)
 		weir_finish(outlet->self);
 }
 
+/* How much of it can be written without blocking: a pipe with any room at all has that much, see
+ * pipe(7). */
+static size_t room_for(const struct outlet *outlet, size_t len)
+{
+	struct pollfd fd = {.fd = outlet->fd, .events = POLLOUT};
+
+	if (!outlet->may_block)
+		return len;
+	if (poll(&fd, 1, 0) <= 0)
+		return 0;
+	return len < PIPE_BUF ? len : PIPE_BUF;
+}
+
 static void write_some(struct outlet *outlet, struct chunk *chunk, size_t ready)
 {
 	const uint8_t *from = chunk->bytes + chunk->done;
-	size_t len = ready - chunk->done;
+	size_t len = room_for(outlet, ready - chunk->done);
+
+	if (len == 0)
+		return;
 	ssize_t n = outlet->is_socket ? send(outlet->fd, from, len, MSG_DONTWAIT)
 				      : write(outlet->fd, from, len);
 
@@ -286,7 +327,7 @@ static void wait_for_both(struct outlet *outlet, bool want_room, uint64_t unread
 		(void)!read(outlet->wake_fd, &count, sizeof(count));
 	if (fds[1].revents & (POLLERR | POLLNVAL))
 		lose_reader(outlet, EPIPE);
-	else if (fds[2].revents && outlet->fd >= 0 && child_wait(&outlet->child, 0))
+	else if (fds[2].revents && child_wait(&outlet->child, 0) && outlet->fd >= 0)
 		lose_child(outlet);
 }
 

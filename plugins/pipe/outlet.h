@@ -51,6 +51,8 @@ struct outlet {
 	struct weir_self *self; /* of the lane */
 	char *path;             /* of a FIFO; NULL: standard output, or a program */
 	bool is_child, is_socket, is_pipe;
+	bool may_block;    /* a pipe that could not be opened anew */
+	bool has_said_why; /* the FIFO cannot be opened */
 	bool pcapng;
 	int64_t linger_ns, grace_ns;
 	unsigned *readers; /* of the node, that have not gone for good; atomic */

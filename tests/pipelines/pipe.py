@@ -184,6 +184,53 @@ def test_a_fifo_waits_for_its_reader():
     assert run.status == 0 and run.report["balanced"] and outcomes(run) == {"written": COUNT}, run.stderr
 
 
+def test_what_has_replaced_a_fifo_is_not_written_to():
+    folder = tempdir()
+    fifo, precious = f"{folder}/fifo", f"{folder}/precious"
+    os.mkfifo(fifo)
+    with open(precious, "w") as file:
+        file.write("precious")
+    run = Run(*PLUGINS, "-e", f"out = pipe {fifo} buffer=2MiB; numbers count={COUNT} bytes=1000 -> out")
+    run.wait_for("running")
+    os.unlink(fifo)
+    run.wait_for(f"{fifo}: No such file or directory; waiting")
+    os.mkfifo(fifo)
+    time.sleep(1.1)  # one line of a kind a second
+    os.symlink(precious, f"{folder}/link")
+    os.rename(f"{folder}/link", fifo)
+    run.wait_for(f"{fifo}: it is no FIFO any more; waiting")
+    os.unlink(fifo)
+    os.mkfifo(fifo)
+    with open_fifo(fifo, "rb", run) as file:
+        assert count_records(file.read()) == (COUNT, 0)
+    run.wait()
+    assert run.status == 0 and outcomes(run) == {"written": COUNT}, run.stderr
+    with open(precious) as file:
+        assert file.read() == "precious"
+
+
+def test_a_pipe_of_another_user():
+    """It cannot be opened anew, and so has a description that blocks."""
+    for linger in "linger=200ms", "linger=1h":
+        for reads in True, False:
+            count = COUNT if reads else 1000000000
+            run = Run(*PLUGINS, "-e", f"out = pipe - {linger}; numbers count={count} bytes=1000 -> out", report=False,
+                      prefix=["setpriv", "--reuid", "65534", "--clear-groups"])
+            if reads:
+                assert count_records(run.process.stdout.read()) == (COUNT, 0)
+                run.wait()
+            else:
+                run.wait_for("running")
+                time.sleep(0.3)  # so that the pipe is full
+                run.process.send_signal(signal.SIGTERM)
+                if linger == "linger=1h":
+                    time.sleep(0.3)  # two at once are one
+                    run.process.send_signal(signal.SIGTERM)
+                run.process.wait(60)
+                run.wait()
+            assert run.status == 0 and "balanced" in run.stderr, run.stderr
+
+
 def test_readers_that_come_and_go_are_in_the_ledger_file():
     folder = tempdir()
     os.mkfifo(f"{folder}/fifo")

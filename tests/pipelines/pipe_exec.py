@@ -168,10 +168,30 @@ def test_no_zombies_and_stderr_is_passed_on():
     assert run.stdout == b"" and "and out" in run.stderr
 
 
+def test_what_a_program_has_left_is_ended_before_it_starts_again():
+    folder = tempdir()
+    pids, script = f"{folder}/pids", f"{folder}/script"
+    with open(script, "w") as file:
+        file.write(f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! >> {pids}\n")
+    os.chmod(script, 0o755)
+    run = Run(*PLUGINS, "-e", f"out = pipe exec={script}; numbers-live count=1000000000 pps=100 -> out")
+
+    def alive():
+        with open(pids) as file:
+            return [pid for pid in file.read().split() if os.path.exists(f"/proc/{pid}")]
+
+    wait_until(lambda: run.stderr.count("has ended with status") >= 4, 30, "four processes")
+    assert len(alive()) <= 2, "of the last one, and of the next"
+    run.stop()
+    done(run)
+    for pid in alive():
+        os.kill(int(pid), signal.SIGKILL)
+
+
 def test_commands_that_cannot_be_are_refused():
     for text, words in (("pipe", "one reader is wanted"), ("pipe - exec=cat", "one reader is wanted"),
                         ("pipe exec=no-such-program", "there is no program 'no-such-program'"),
-                        ("pipe exec=\"'cat\"", "a quote is not closed"), ("pipe exec=' '", "no program is named"),
+                        ("pipe exec=/etc", "there is no program '/etc'"), ("pipe exec=\"'cat\"", "a quote is not closed"), ("pipe exec=' '", "no program is named"),
                         ("pipe exec='cat %Q'", "is no pattern"),
                         ("queue 16MiB lanes=8 -> pipe exec=cat buffer=4MiB", "divided among 8 lanes")):
         run = weir(*PLUGINS, "-e", f"numbers -> {text}", expect=2, balanced=None)
