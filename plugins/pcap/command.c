@@ -290,7 +290,7 @@ void commands_finish(struct commands *commands)
 
 	commands->ended_ns = clock_mono_ns();
 	commands_work(commands);
-	while (commands_pending(commands) &&
+	while (commands_pending(commands) && !weir_abandoned(commands->self) &&
 	       clock_mono_ns() - commands->ended_ns < commands->config->on_close_wait_ns) {
 		nanosleep(&while_they_run, NULL);
 		commands_work(commands);

@@ -197,6 +197,20 @@ def test_a_second_signal_abandons_what_peers_have_not_taken():
     stuck.close()
 
 
+def test_a_second_signal_leaves_the_command_of_a_file_alone():
+    folder = tempdir()
+    command = os.path.join(folder, "command")
+    with open(command, "w") as file:
+        file.write(f"#!/bin/sh\necho $$ > {folder}/pid\nexec sleep 1000\n")
+    os.chmod(command, 0o755)
+    run = Run(*PLUGINS, "-e", f"numbers count=1 -> pcap {folder}/out.pcap on-close={command} on-close-wait=1h")
+    wait_until(lambda: os.path.exists(f"{folder}/pid") and os.path.getsize(f"{folder}/pid"))
+    kill_until_it_ends(run)
+    assert run.status == 0 and "still runs, and is left alone" in run.stderr, run.stderr
+    with open(f"{folder}/pid") as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+
+
 # ---- Limits ----
 
 def test_the_limit_of_descriptors_is_the_higher_one():
