@@ -204,10 +204,8 @@ def test_a_stalled_client_loses_and_is_disconnected_and_a_fast_one_gets_all():
     assert stalled.all()[:4] == b"\xd4\xc3\xb2\xa1"
 
 
-def test_the_only_client_is_too_slow():
-    live = Live("buffer=1MiB linger=300ms")
-    client = Client(live.port, start=False)
-    wait_until(lambda: open_descriptors(live.run) >= 9)
+def ended_while_one_is_too_slow(live):
+    """The run, whose end has not waited for longer than linger=300ms."""
     live.begin()
     live.run.wait_for("is too slow")
     live.stopping = True
@@ -215,6 +213,14 @@ def test_the_only_client_is_too_slow():
     before = time.monotonic()
     run = live.end()
     assert time.monotonic() - before < 0.3 + (5 if SANITIZED else 1), "the end waits for a client that takes nothing"
+    return run
+
+
+def test_the_only_client_is_too_slow():
+    live = Live("buffer=1MiB linger=300ms")
+    client = Client(live.port, start=False)
+    wait_until(lambda: open_descriptors(live.run) >= 9)
+    run = ended_while_one_is_too_slow(live)
     found = outcomes(run)
     assert found["client-slow"] > 0 and found["client-gone"] > 0 and sum(found.values()) == live.count, found
     assert run.report["lost"] == live.count - found["sent"]
@@ -225,13 +231,7 @@ def test_a_client_that_has_everything_does_not_prolong_the_end():
     live = Live("buffer=1MiB stall=1h linger=300ms")
     fast, stuck = Client(live.port), Client(live.port, start=False)
     wait_until(lambda: open_descriptors(live.run) >= 10)
-    live.begin()
-    live.run.wait_for("is too slow")
-    live.stopping = True
-    live.thread.join()
-    before = time.monotonic()
-    run = live.end()
-    assert time.monotonic() - before < 0.3 + (5 if SANITIZED else 1), "the end waits for a client that takes nothing"
+    run = ended_while_one_is_too_slow(live)
     assert outcomes(run) == {"sent": live.count} and numbers_of(fast.all()) == list(range(live.count))
     stuck.sock.close()
 
