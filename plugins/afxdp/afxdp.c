@@ -121,6 +121,7 @@ static bool afxdp_open(struct weir_self *self)
 
 	node->self = self;
 	node->fd = -1;
+	pthread_mutex_init(&node->lock, NULL);
 	node->lanes = calloc(node->queues.count, sizeof(struct afxdp_lane *));
 	if (!node->lanes) {
 		weir_error(self, NULL, "out of memory");
@@ -166,6 +167,8 @@ static void afxdp_close(struct weir_self *self)
 	program_close(&node->program);
 	if (node->self && node->fd >= 0)
 		close(node->fd);
+	if (node->self)
+		pthread_mutex_destroy(&node->lock);
 	free(node->lanes);
 }
 

@@ -15,6 +15,7 @@
 #include "../afpacket/link.h"
 
 #include <weir/nic.h>
+#include <pthread.h>
 
 /* In the order of the option `mode`. */
 enum afxdp_mode { AFXDP_AUTO, AFXDP_SKB, AFXDP_NATIVE, AFXDP_ZEROCOPY };
@@ -81,10 +82,11 @@ struct afxdp_node {
 	struct afxdp_lane **lanes; /* those that were opened */
 	struct weir_nics *nics;
 	char push_words[160];
+	pthread_mutex_t lock;  /* while lanes run: of link.index, program and what follows */
 	enum link_state state; /* that was said last */
 	int tried;             /* index of the last interface that the program was to go to again */
-	unsigned attached;     /* atomic: how often it was attached */
-	unsigned returned;     /* atomic: lanes that have opened their rings on it again */
+	unsigned attached;     /* how often it was attached */
+	unsigned returned;     /* lanes that have opened their rings on it again */
 };
 
 /* ---- open.c: the main thread, and once more for an interface that came back ---- */

@@ -156,7 +156,7 @@ int afxdp_attach(const struct afxdp_config *config, struct afxdp_node *node)
 	    (config->mode == AFXDP_AUTO && failure && failure != -EBUSY && failure != -EPERM))
 		failure = program_attach(&node->program, node->link.index, false);
 	if (!failure)
-		__atomic_add_fetch(&node->attached, 1, __ATOMIC_RELEASE);
+		node->attached++;
 	return failure;
 }
 

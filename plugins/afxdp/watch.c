@@ -86,7 +86,7 @@ static void attach_again(struct weir_self *self)
 		return;
 	detach(node);
 	node->link.index = index;
-	__atomic_store_n(&node->returned, 0, __ATOMIC_RELAXED);
+	node->returned = 0;
 	if (config->promisc)
 		afxdp_add_promiscuity(node->fd, index);
 	int failure = afxdp_attach(config, node);
@@ -97,7 +97,7 @@ static void attach_again(struct weir_self *self)
 
 static bool is_back(const struct afxdp_node *node)
 {
-	return __atomic_load_n(&node->returned, __ATOMIC_RELAXED) == node->queues.count;
+	return node->returned == node->queues.count;
 }
 
 /* One that was moved to another network namespace and back is the same, but has lost the sockets.
@@ -154,7 +154,7 @@ static void say_not_opened(struct weir_self *self, uint32_t queue, int failure)
 			 node->link.name, queue, strerror(-failure));
 }
 
-static void open_again(struct weir_self *self, unsigned attached)
+static void open_again(struct weir_self *self)
 {
 	struct afxdp_node *node = self->node;
 	struct afxdp_lane *lane = self->lane;
@@ -168,8 +168,8 @@ static void open_again(struct weir_self *self, unsigned attached)
 	if (!failure)
 		failure = program_serve(&node->program, queue, ring_fd(&lane->ring));
 	lane->away = failure;
-	lane->bound = attached;
-	__atomic_add_fetch(&node->returned, 1, __ATOMIC_RELAXED);
+	lane->bound = node->attached;
+	node->returned++;
 	if (failure && !is_gone(node))
 		say_not_opened(self, queue, failure);
 }
@@ -182,9 +182,10 @@ void afxdp_watch(struct weir_self *self, int64_t mono_ns)
 	if (mono_ns < lane->next_look_ns || lane->stopping)
 		return;
 	lane->next_look_ns = mono_ns + LOOK_NS;
+	pthread_mutex_lock(&node->lock);
 	if (self->lane_index == 0)
 		watch_link(self);
-	unsigned attached = __atomic_load_n(&node->attached, __ATOMIC_ACQUIRE);
-	if (attached != lane->bound && !ring_ready(&lane->ring))
-		open_again(self, attached);
+	if (node->attached != lane->bound && !ring_ready(&lane->ring))
+		open_again(self);
+	pthread_mutex_unlock(&node->lock);
 }
