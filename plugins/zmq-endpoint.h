@@ -21,9 +21,10 @@
 #include <unistd.h>
 #include <zmq.h>
 
-/* What a context, its sockets, its monitor and a few dozen peers need.  libzmq calls abort() where
- * a descriptor for its own use cannot be had. */
-#define ENDPOINT_DESCRIPTORS 64
+/* What a context and a few dozen peers need, and what each endpoint does: a socket, a monitor and a
+ * connection.  libzmq calls abort() where a descriptor for its own use cannot be had. */
+#define ENDPOINT_DESCRIPTORS      64
+#define ENDPOINT_DESCRIPTORS_EACH 4
 
 /* The host of "tcp://[source;]host:port" without brackets; "" if there is none that fits. */
 static inline void endpoint_host(const char *endpoint, char *ret, size_t size)
@@ -169,10 +170,10 @@ static inline bool endpoint_attach(struct weir_self *self, void *socket, const c
 }
 
 /* Says by weir_error() if this process may not open the descriptors that libzmq will need. */
-static inline bool endpoint_descriptors(struct weir_self *self)
+static inline bool endpoint_descriptors(struct weir_self *self, const char *const *endpoints)
 {
 	struct rlimit limit;
-	rlim_t used = 0;
+	rlim_t used = 0, needed = ENDPOINT_DESCRIPTORS;
 	DIR *open_now = opendir("/proc/self/fd");
 
 	if (open_now) {
@@ -180,12 +181,14 @@ static inline bool endpoint_descriptors(struct weir_self *self)
 			used++;
 		closedir(open_now);
 	}
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= used + ENDPOINT_DESCRIPTORS)
+	for (; *endpoints; endpoints++)
+		needed += ENDPOINT_DESCRIPTORS_EACH;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= used + needed)
 		return true;
 	weir_error(self, NULL,
 		   "the limit of %lu open files leaves too few descriptors for ZeroMQ: raise it to "
 		   "%lu or more (ulimit -n, LimitNOFILE=)",
-		   (unsigned long)limit.rlim_cur, (unsigned long)used + ENDPOINT_DESCRIPTORS);
+		   (unsigned long)limit.rlim_cur, (unsigned long)(used + needed));
 	return false;
 }
 

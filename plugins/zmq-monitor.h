@@ -6,20 +6,20 @@
 
 #include <weir/plugin.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <zmq.h>
-
-/* Each node has a context of its own, so the name is free. */
-#define MONITOR_ENDPOINT "inproc://monitor"
 
 /* events: ZMQ_EVENT_ bits.  NULL after weir_error().  Before the socket is attached, so that
  * nothing is missed. */
 static inline void *monitor_open(struct weir_self *self, void *context, void *socket, int events)
 {
 	void *monitor = zmq_socket(context, ZMQ_PAIR);
+	char name[64];
 
-	if (monitor && zmq_socket_monitor(socket, MONITOR_ENDPOINT, events) == 0 &&
-	    zmq_connect(monitor, MONITOR_ENDPOINT) == 0)
+	snprintf(name, sizeof(name), "inproc://monitor-%p", socket);
+	if (monitor && zmq_socket_monitor(socket, name, events) == 0 &&
+	    zmq_connect(monitor, name) == 0)
 		return monitor;
 	weir_error(self, NULL, "ZeroMQ cannot watch its connections: %s", zmq_strerror(errno));
 	if (monitor)

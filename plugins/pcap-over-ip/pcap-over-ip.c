@@ -104,8 +104,13 @@ static void poi_close(struct weir_self *self)
 /* Behind a live source nothing waits, which is asked of core once, before anything is published. */
 static void ask_whether_to_wait(struct weir_self *self, struct feed *feed)
 {
+	const struct config *config = self->config;
+
 	feed->has_asked = true;
 	__atomic_store_n(&feed->waits, weir_wait(self, 0), __ATOMIC_RELAXED);
+	if (feed_waits(feed) && feed_clients(feed) < (uint64_t)config->wait_for)
+		weir_log(self, WEIR_INFORM, "wait-for=%lld: the file waits for clients",
+			 (long long)config->wait_for);
 }
 
 static uint8_t take(struct weir_self *self, const struct weir_packet *packet)

@@ -5,6 +5,8 @@
 #include "../zmq-curve.h"
 #include "../zmq-endpoint.h"
 
+#include <stdlib.h>
+
 /* A message of the sink is its batch and at most one packet and a few headers more. */
 #define MESSAGE_MAX   (32 << 20)
 #define MESSAGE_BYTES (256u << 10) /* what hwm counts a message as */
@@ -30,72 +32,72 @@ int receiver_hwm(const struct config *config)
 	return messages < 1 ? 1 : messages > INT32_MAX ? INT32_MAX : (int)messages;
 }
 
-static bool set_options(struct receiver *receiver, const struct config *config)
+static bool set_options(void *socket, const struct config *config)
 {
 	const char *topic = config->topic ? config->topic : "";
 	int64_t message_max = MESSAGE_MAX;
 
 	if (config->mode == MODE_SUB &&
-	    zmq_setsockopt(receiver->socket, ZMQ_SUBSCRIBE, topic, strlen(topic)) != 0)
+	    zmq_setsockopt(socket, ZMQ_SUBSCRIBE, topic, strlen(topic)) != 0)
 		return false;
-	return set_number(receiver->socket, ZMQ_RCVHWM, receiver_hwm(config)) &&
-	       endpoint_set_common(receiver->socket) &&
-	       zmq_setsockopt(receiver->socket, ZMQ_MAXMSGSIZE, &message_max,
-			      sizeof(message_max)) == 0;
+	return set_number(socket, ZMQ_RCVHWM, receiver_hwm(config)) &&
+	       endpoint_set_common(socket) &&
+	       zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) == 0;
 }
 
-static bool set_own_key(struct receiver *receiver, struct weir_self *self)
+static bool set_keys(void *socket, struct weir_self *self, unsigned endpoint)
 {
 	const struct config *config = self->config;
 	char public_text[CURVE_TEXT + 1];
-	uint8_t secret[CURVE_BYTES];
+	uint8_t secret[CURVE_BYTES], server[CURVE_BYTES];
 
 	if (!config->curve_secret)
 		return true;
-	if (!curve_read(self, "curve-secret", config->curve_secret, true, secret))
+	if (receiver_length(config->curve_server) == 1)
+		endpoint = 0;
+	if (!curve_read(self, "curve-secret", config->curve_secret, true, secret) ||
+	    !curve_read(self, "curve-server", config->curve_server[endpoint], false, server))
 		return false;
 	if (curve_public(secret, public_text) &&
-	    zmq_setsockopt(receiver->socket, ZMQ_CURVE_PUBLICKEY, public_text, CURVE_TEXT) == 0 &&
-	    zmq_setsockopt(receiver->socket, ZMQ_CURVE_SECRETKEY, secret, sizeof(secret)) == 0)
+	    zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, public_text, CURVE_TEXT) == 0 &&
+	    zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, sizeof(secret)) == 0 &&
+	    zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, server, sizeof(server)) == 0)
 		return true;
 	weir_error(self, "curve-secret", "this libzmq cannot encrypt: %s", zmq_strerror(errno));
 	return false;
 }
 
-/* Holds for what is attached next. */
-static bool set_server_key(struct receiver *receiver, struct weir_self *self, unsigned endpoint)
+static bool open_link(struct receiver *receiver, struct weir_self *self, unsigned i)
 {
 	const struct config *config = self->config;
-	uint8_t key[CURVE_BYTES];
+	struct link *link = &receiver->links[i];
 
-	if (!config->curve_server)
-		return true;
-	if (receiver_length(config->curve_server) == 1)
-		endpoint = 0;
-	return curve_read(self, "curve-server", config->curve_server[endpoint], false, key) &&
-	       zmq_setsockopt(receiver->socket, ZMQ_CURVE_SERVERKEY, key, sizeof(key)) == 0;
+	link->socket = zmq_socket(receiver->context, config->mode == MODE_SUB ? ZMQ_SUB : ZMQ_PULL);
+	if (!link->socket || !set_options(link->socket, config) ||
+	    !redial_init(&link->redial, config->endpoints[i])) {
+		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
+		return false;
+	}
+	receiver->items[i] = (zmq_pollitem_t){.socket = link->socket, .events = ZMQ_POLLIN};
+	return (!config->connect || link_watch(link, self, receiver->context)) &&
+	       set_keys(link->socket, self, i) &&
+	       endpoint_attach(self, link->socket, config->endpoints[i], config->connect);
 }
 
 bool receiver_open(struct receiver *receiver, struct weir_self *self)
 {
 	const struct config *config = self->config;
-	int kind = config->mode == MODE_SUB ? ZMQ_SUB : ZMQ_PULL;
 
+	receiver->n_links = receiver_length(config->endpoints);
 	receiver->context = zmq_ctx_new();
-	if (receiver->context)
-		receiver->socket = zmq_socket(receiver->context, kind);
-	if (!receiver->socket || !set_options(receiver, config)) {
-		weir_error(self, NULL, "cannot make a ZeroMQ socket: %s", zmq_strerror(errno));
+	receiver->links = calloc(receiver->n_links, sizeof(*receiver->links));
+	receiver->items = calloc(receiver->n_links, sizeof(*receiver->items));
+	if (!receiver->context || !receiver->links || !receiver->items) {
+		weir_error(self, NULL, "out of memory");
 		return false;
 	}
-	if (config->connect && !links_open(&receiver->links, self, receiver->context,
-					   receiver->socket, receiver_length(config->endpoints)))
-		return false;
-	if (!set_own_key(receiver, self))
-		return false;
-	for (unsigned i = 0; config->endpoints[i]; i++)
-		if (!set_server_key(receiver, self, i) ||
-		    !endpoint_attach(self, receiver->socket, config->endpoints[i], config->connect))
+	for (unsigned i = 0; i < receiver->n_links; i++)
+		if (!open_link(receiver, self, i))
 			return false;
 	return true;
 }
@@ -120,40 +122,58 @@ static void swallow(void *socket)
 	zmq_msg_close(&frame);
 }
 
-bool receiver_next(struct receiver *receiver, bool *ret_bad)
+/* The frames of the next message of a socket; 0: none, more than N_FRAMES: too many. */
+static unsigned receive(struct receiver *receiver, void *socket)
 {
 	unsigned n = 0;
 	bool more = true;
+
+	while (more && n < N_FRAMES) {
+		if (zmq_msg_recv(&receiver->frames[n], socket, ZMQ_DONTWAIT) < 0)
+			return n;
+		more = zmq_msg_more(&receiver->frames[n++]);
+	}
+	if (more)
+		swallow(socket);
+	return more ? N_FRAMES + 1 : n;
+}
+
+bool receiver_next(struct receiver *receiver, bool *ret_bad)
+{
+	unsigned n = 0;
 
 	drop_frames(receiver);
 	for (unsigned i = 0; i < N_FRAMES; i++)
 		zmq_msg_init(&receiver->frames[i]);
 	receiver->has_frames = true;
-	while (more && n < N_FRAMES) {
-		if (zmq_msg_recv(&receiver->frames[n], receiver->socket, ZMQ_DONTWAIT) < 0)
-			return false;
-		more = zmq_msg_more(&receiver->frames[n++]);
+	for (unsigned i = 0; i < receiver->n_links && n == 0; i++) {
+		receiver->turn = (receiver->turn + 1) % receiver->n_links;
+		n = receive(receiver, receiver->links[receiver->turn].socket);
 	}
-	if (more)
-		swallow(receiver->socket);
-	*ret_bad = more || n < N_FRAMES;
-	return !*ret_bad;
+	*ret_bad = n > 0 && n != N_FRAMES;
+	return n == N_FRAMES;
 }
 
 bool receiver_wait(struct receiver *receiver, int timeout_ms)
 {
-	zmq_pollitem_t item = {.socket = receiver->socket, .events = ZMQ_POLLIN};
+	return zmq_poll(receiver->items, (int)receiver->n_links, timeout_ms) > 0;
+}
 
-	return zmq_poll(&item, 1, timeout_ms) > 0;
+void receiver_hear(struct receiver *receiver, struct weir_self *self, int64_t mono_ns)
+{
+	for (unsigned i = 0; i < receiver->n_links; i++)
+		link_hear(&receiver->links[i], mono_ns);
+	links_tell(receiver->links, receiver->n_links, self, mono_ns);
 }
 
 void receiver_close(struct receiver *receiver)
 {
 	drop_frames(receiver);
-	links_close(&receiver->links);
-	if (receiver->socket)
-		zmq_close(receiver->socket);
+	for (unsigned i = 0; receiver->links && i < receiver->n_links; i++)
+		link_close(&receiver->links[i]);
+	free(receiver->links);
+	free(receiver->items);
 	if (receiver->context)
 		zmq_ctx_term(receiver->context);
-	receiver->socket = receiver->context = NULL;
+	*receiver = (struct receiver){0};
 }

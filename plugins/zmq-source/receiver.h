@@ -1,10 +1,10 @@
 /*
- * receiver.h: the socket on which the messages of all publishers come in.
+ * receiver.h: the sockets on which the messages of all publishers come in.
  */
 #ifndef ZMQ_SOURCE_RECEIVER_H
 #define ZMQ_SOURCE_RECEIVER_H
 
-#include "links.h"
+#include "link.h"
 #include "message.h"
 
 #include <weir/plugin.h>
@@ -23,8 +23,10 @@ struct config {
 };
 
 struct receiver {
-	void *context, *socket;
-	struct links links;         /* with connect=yes */
+	void *context;
+	struct link *links;    /* one an endpoint */
+	zmq_pollitem_t *items; /* their sockets */
+	unsigned n_links, turn;
 	zmq_msg_t frames[N_FRAMES]; /* of the last message */
 	bool has_frames;
 };
@@ -38,6 +40,9 @@ void receiver_close(struct receiver *receiver);
  * set. */
 bool receiver_next(struct receiver *receiver, bool *ret_bad);
 bool receiver_wait(struct receiver *receiver, int timeout_ms);
+
+/* Looks after the connections, and says what is new of them. */
+void receiver_hear(struct receiver *receiver, struct weir_self *self, int64_t mono_ns);
 
 /* Messages that may wait for each publisher. */
 int receiver_hwm(const struct config *config);

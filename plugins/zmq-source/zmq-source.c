@@ -74,7 +74,7 @@ static bool source_check(struct weir_self *self)
 
 static bool source_open(struct weir_self *self)
 {
-	return endpoint_descriptors(self);
+	return endpoint_descriptors(self, ((const struct config *)self->config)->endpoints);
 }
 
 static uint16_t declare(void *user, const struct weir_interface *interface)
@@ -317,7 +317,7 @@ static void source_tick(struct weir_self *self, const struct weir_now *now, unsi
 
 	lane->now_ns = now->mono_ns;
 	if (why & WEIR_TICK_TIME)
-		links_hear(&lane->receiver.links, self, now->mono_ns);
+		receiver_hear(&lane->receiver, self, now->mono_ns);
 }
 
 /* Publishers go on, so what has arrived by now is taken, and no more than a full queue of it. */

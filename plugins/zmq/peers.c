@@ -4,17 +4,56 @@
 #include "peers.h"
 #include "../zmq-monitor.h"
 
+#include <stdlib.h>
+
 #define FAILED                                                                                     \
 	(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |              \
 	 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-#define HEARD (ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | FAILED)
 
 bool peers_open(struct peers *peers, void *context, void *socket, struct weir_self *self)
 {
 	peers->self = self;
 	peers->socket = socket;
-	peers->monitor = monitor_open(self, context, socket, HEARD);
+	peers->monitor = monitor_open(self, context, socket, REDIAL_EVENTS | FAILED);
 	return peers->monitor;
+}
+
+bool peers_expect(struct peers *peers, const char *endpoint)
+{
+	size_t size = (peers->n_redials + 1) * sizeof(*peers->redials);
+	struct redial *grown = realloc(peers->redials, size);
+
+	if (!grown)
+		return false;
+	peers->redials = grown;
+	return redial_init(&peers->redials[peers->n_redials++], endpoint);
+}
+
+static bool has_port_of(const struct redial *redial, const char *endpoint)
+{
+	const char *port = strrchr(endpoint, ':');
+
+	return port && strcmp(strrchr(redial->endpoint, ':'), port) == 0;
+}
+
+/* libzmq says of a host's name now the name and now its address: then the port has to do, where it
+ * is that of one endpoint.  NULL: of none, or nobody knows which. */
+static struct redial *redial_of(struct peers *peers, const char *endpoint)
+{
+	struct redial *found = NULL;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < peers->n_redials; i++) {
+		struct redial *redial = &peers->redials[i];
+
+		if (strcmp(redial->endpoint, endpoint) == 0)
+			return redial;
+		if (has_port_of(redial, endpoint)) {
+			found = redial;
+			n++;
+		}
+	}
+	return n == 1 ? found : NULL;
 }
 
 static void came(struct peers *peers)
@@ -38,8 +77,12 @@ static void went(struct peers *peers)
 	weir_event(peers->self, "consumer-went", "%u connected", before - 1);
 }
 
-static void take_in(struct peers *peers, unsigned event)
+static void take_in(struct peers *peers, const char *endpoint, unsigned event, int64_t mono_ns)
 {
+	struct redial *redial = redial_of(peers, endpoint);
+
+	if (redial)
+		redial_take_in(redial, event, mono_ns);
 	if (event & FAILED)
 		peers->refused++, peers->failed++;
 	else if (event & ZMQ_EVENT_DISCONNECTED)
@@ -48,17 +91,24 @@ static void take_in(struct peers *peers, unsigned event)
 		came(peers);
 }
 
-void peers_hear(struct peers *peers)
+void peers_hear(struct peers *peers, int64_t mono_ns)
 {
 	char endpoint[256];
 	unsigned event;
 
 	while ((event = monitor_next(peers->monitor, endpoint, sizeof(endpoint))))
-		take_in(peers, event);
+		take_in(peers, endpoint, event, mono_ns);
+	for (unsigned i = 0; i < peers->n_redials; i++)
+		redial_if_due(&peers->redials[i], peers->socket, mono_ns);
 }
 
 void peers_close(struct peers *peers)
 {
 	monitor_close(peers->monitor, peers->socket);
 	peers->monitor = NULL;
+	for (unsigned i = 0; i < peers->n_redials; i++)
+		redial_clear(&peers->redials[i]);
+	free(peers->redials);
+	peers->redials = NULL;
+	peers->n_redials = 0;
 }

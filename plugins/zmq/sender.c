@@ -251,11 +251,12 @@ static void hear(struct sender *sender)
 	bool push = sender->config->mode == MODE_PUSH;
 	unsigned present;
 
-	peers_hear(&sender->peers);
+	peers_hear(&sender->peers, clock_ns(CLOCK_MONOTONIC));
 	zap_answer(&sender->zap);
 	if (!push)
 		hear_subscriptions(sender);
 	present = push ? atomic_load(&sender->peers.connected) : sender->subscriptions;
+	sender->had_peers |= present > 0;
 	weir_witness(sender->self, PEERS, atomic_load(&sender->peers.connected));
 	weir_witness(sender->self, FAILED_HANDSHAKES, sender->peers.failed);
 	weir_witness(sender->self, REFUSED_KEYS, sender->zap.refused);
@@ -336,6 +337,21 @@ static void send_ends(struct sender *sender, int64_t deadline_ns)
 			linger(sender, deadline_ns, true);
 }
 
+/* PUSH counts what nobody took. */
+static void tell_unheard(struct sender *sender)
+{
+	uint64_t packets = 0;
+
+	for (struct topic *topic = sender->topics; topic; topic = topic->next)
+		packets += topic->before;
+	if (sender->had_peers || packets == 0)
+		return;
+	weir_log(sender->self, WEIR_WARN,
+		 "nobody had subscribed: %llu packets were sent to no one. With wait-for=1 a file "
+		 "waits for a subscriber",
+		 (unsigned long long)packets);
+}
+
 /* libzmq's own lingering cannot tell what it dropped, so the waiting is done here; what it still
  * has after that are the last bytes of messages already given back. */
 static void finish(struct sender *sender)
@@ -346,6 +362,7 @@ static void finish(struct sender *sender)
 	while (!send_all(sender) && !is_over(sender, deadline_ns))
 		linger(sender, deadline_ns, true);
 	give_up_all(sender);
+	tell_unheard(sender);
 	send_ends(sender, deadline_ns);
 	while (atomic_load(&sender->outstanding) > 0 && !is_over(sender, deadline_ns))
 		linger(sender, deadline_ns, false);

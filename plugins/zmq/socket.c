@@ -50,11 +50,16 @@ static bool attach_pattern(struct sender *sender, const char *pattern)
 	char *endpoint = weir_pattern_has(pattern, "lane")
 				 ? weir_expand(sender->self, pattern, 0, false, NULL, 0)
 				 : strdup(pattern);
+	bool connect = sender->config->connect;
 	bool ok = endpoint && endpoint_check(sender->self, endpoint, true) &&
-		  endpoint_attach(sender->self, sender->socket, endpoint, sender->config->connect);
+		  endpoint_attach(sender->self, sender->socket, endpoint, connect);
 
 	if (!endpoint)
 		weir_error(sender->self, "endpoint", "%s is no pattern", pattern);
+	if (ok && connect && !peers_expect(&sender->peers, endpoint)) {
+		weir_error(sender->self, NULL, "out of memory");
+		ok = false;
+	}
 	free(endpoint);
 	return ok;
 }

@@ -79,6 +79,7 @@ static bool zmq_check(struct weir_self *self)
 
 static bool add_sender(struct weir_self *self)
 {
+	const struct config *config = self->config;
 	struct node *node = self->node;
 	struct sender *sender = calloc(1, sizeof(*sender));
 
@@ -89,7 +90,7 @@ static bool add_sender(struct weir_self *self)
 	sender->wake_fd = -1;
 	sender->next = node->senders;
 	node->senders = sender;
-	return endpoint_descriptors(self) && sender_open(sender, self);
+	return endpoint_descriptors(self, config->endpoints) && sender_open(sender, self);
 }
 
 static bool zmq_open(struct weir_self *self)
@@ -110,11 +111,16 @@ static bool zmq_lane_open(struct weir_self *self)
 
 static bool zmq_start(struct weir_self *self)
 {
+	const struct config *config = self->config;
 	const struct node *node = self->node;
 	bool good = true;
 
 	for (struct sender *sender = node->senders; sender && good; sender = sender->next)
 		good = sender_start(sender);
+	if (config->wait_for > 0 && good)
+		weir_log(self, WEIR_INFORM, "wait-for=%lld: nothing is sent before so many %s",
+			 (long long)config->wait_for,
+			 config->mode == MODE_PUB ? "subscriptions" : "workers");
 	return good;
 }
 

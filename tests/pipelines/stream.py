@@ -179,6 +179,11 @@ def test_wait_for_makes_the_stream_complete_from_its_first_message():
         peer.close()
 
 
+def test_a_stream_that_nobody_heard_is_said_to_be_one():
+    run = weir("-e", f"pcap-replay {make_capture(100)} -> zmq {ipc()}")
+    assert "nobody had subscribed: 100 packets were sent to no one" in run.stderr, run.stderr
+
+
 def test_waiting_for_subscribers_does_not_hold_up_a_stop():
     run = Run("-e", f"pcap-replay {make_capture(10)} -> zmq {ipc()} wait-for=1")
     run.wait_for("running")
@@ -451,13 +456,13 @@ def test_the_other_side_can_listen():
     assert reader.report["lost"] == 0
 
 
-def test_a_source_says_whom_it_does_not_reach_and_when_it_does():
+def test_a_source_says_whom_it_does_not_reach_and_who_has_gone():
     capture, here, nowhere = make_capture(10), f"tcp://127.0.0.1:{free_port()}", "tcp://nowhere.invalid:5555"
     source = Run("-e", f"zmq-source {here},{nowhere} insecure=yes -> null")
     wait_until(lambda: re.search(r"no connection to .*: trying on", source.stderr))
     wait_until(lambda: all(endpoint in source.stderr for endpoint in (here, nowhere)))
     finish(Run("-e", f"pcap-replay {capture} -> zmq {here} wait-for=1"))
-    source.wait_for(f"connected to {here}")
+    source.wait_for(f"the connection to {here} has ended: trying on")
     source.process.send_signal(signal.SIGTERM)
     finish(source)
     assert out(source, "zmq-source:1", "out") == 10

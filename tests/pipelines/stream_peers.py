@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Who may be on a stream, and what those do to it who may not, or do not read: keys, junk, floods, stuck peers."""
-import json, os, re, signal, socket, stat, subprocess
+import json, os, re, shutil, signal, socket, stat, subprocess
 import zmq
 from streamtest import (PLUGINS, Peer, counter, finish, finish_after, free_port, ipc, keygen, make_capture, node, out, subscribe,
                         verdict_of)
@@ -90,6 +90,23 @@ def test_a_sink_that_connects_checks_keys_too():
         assert out(sink, "zmq-source:1", "out") == out(run, "zmq:1", "sent") == wanted
 
 
+def test_a_source_that_was_refused_is_let_in_once_the_list_is_right():
+    server, reader = keygen("server", "reader")
+    endpoint, allowed = f"tcp://127.0.0.1:{free_port()}", os.path.join(tempdir(), "allowed")
+    text = f"numbers-live pps=10 count=1000000 -> zmq {endpoint} curve-secret={server} curve-allow={allowed}"
+    shutil.copy(server + ".pub", allowed)
+    sink = Run(*PLUGINS, "-e", text)
+    source = Run("-e", f"zmq-source {endpoint} curve-secret={reader} curve-server={server}.pub -> null")
+    source.wait_for(f"no handshake with {endpoint}")
+    finish_after(sink, signal.SIGTERM, 1)
+    shutil.copy(reader + ".pub", allowed)
+    sink = Run(*PLUGINS, "-e", text)
+    source.wait_for(f"connected to {endpoint}")
+    finish_after(sink, signal.SIGTERM, 1)
+    source.wait_for(f"the connection to {endpoint} has ended")
+    finish_after(source, signal.SIGTERM, 1)
+
+
 def test_what_would_let_anybody_in_is_refused():
     key, reader = keygen("key", "reader")
     readable = os.path.join(tempdir(), "readable")
@@ -117,6 +134,34 @@ def test_what_would_let_anybody_in_is_refused():
         run = weir(*PLUGINS, "-e", text, expect=2, balanced=None)
         assert words in run.stderr, (text, run.stderr)
     weir(*PLUGINS, "-e", f"{source} -> zmq tcp://*:{free_port()} curve-secret={key} curve-allow={reader}.pub linger=0s")
+
+
+# ---- Peers that break the protocol ----
+
+def test_a_source_connects_again_to_a_publisher_that_sent_too_much():
+    endpoint, peer = f"tcp://localhost:{free_port()}", zmq.Context.instance().socket(zmq.XPUB)
+    peer.bind(endpoint.replace("localhost", "127.0.0.1"))
+    source = Run("-e", f"zmq-source {endpoint} -> null")
+    assert peer.recv() == b"\x01", "its subscription"
+    peer.send_multipart([b"tap/00/", bytes(56), bytes(40 << 20)])
+    assert peer.recv() == b"\x00", "it hangs up"
+    assert peer.poll(30_000) and peer.recv() == b"\x01", "it does not come back"
+    finish_after(source, signal.SIGTERM, 1)
+    peer.close(0)
+
+
+def test_a_sink_connects_again_to_a_subscriber_that_sent_too_much():
+    endpoint, ledger = f"tcp://localhost:{free_port()}", os.path.join(tempdir(), "ledger")
+    bad = Peer(endpoint.replace("localhost", "127.0.0.1"), topic="x" * 3000, bind=True)
+    sink = Run(*PLUGINS, "--ledger", ledger, "-e", f"numbers-live pps=10 count=1000000 -> zmq {endpoint} connect=yes")
+    sink.wait_for("running")
+    wait_until(lambda: events(ledger, "consumer-came"), 30, "a connection")
+    bad.close()
+    wait_until(lambda: events(ledger, "consumer-went"), 30, "its end")
+    good = Peer(endpoint.replace("localhost", "127.0.0.1"), bind=True)
+    good.receive()
+    finish_after(sink, signal.SIGTERM, 1)
+    good.close()
 
 
 # ---- Endpoints ----
