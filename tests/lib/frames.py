@@ -150,13 +150,6 @@ def wait_for_bytes(stream, send):
     return time.monotonic() - before
 
 
-def assert_idle(run, seconds=3):
-    before = t.processor_seconds(run.process)
-    time.sleep(seconds)
-    used = t.processor_seconds(run.process) - before
-    assert used <= seconds * 0.01 * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
-
-
 def node(report, name="tap"):
     return next(n for n in report["nodes"] if n["name"] == name)
 

@@ -109,6 +109,17 @@ def processor_seconds(process):
     return time.clock_gettime(~process.pid << 3 | 2)
 
 
+def assert_idle(run, seconds=2):
+    """It uses at most a hundredth of a processor, in the best of five times: on a busy machine waking up is dearer."""
+    for _ in range(5):
+        before = processor_seconds(run.process)
+        time.sleep(seconds)
+        used = processor_seconds(run.process) - before
+        if used <= seconds * 0.01 * (10 if SANITIZED else 1):
+            return
+    raise AssertionError(f"{used} s of processor time in {seconds} s")
+
+
 def open_fifo(path, mode, run, timeout=60):
     """A FIFO of which `run` has, or will have, the other end: unlike open() does not wait longer than the run lives."""
     found = []

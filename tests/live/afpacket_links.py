@@ -4,7 +4,7 @@ import json, os, re, select, signal, time
 
 import frames as f
 import weirtest as t
-from frames import assert_idle, node, started
+from frames import node, started
 
 
 def numbered(n):
@@ -24,7 +24,7 @@ def test_idle_is_idle_and_stops_at_once():
         _, b = ns.veth()
         for lanes in (1, 2):
             run = started(ns, f"tap = afpacket {b} lanes={lanes}; tap -> pcap {t.tempdir()}/%{{lane}}.pcap")
-            assert_idle(run)
+            t.assert_idle(run)
             finish(run)
 
 
@@ -65,7 +65,7 @@ def test_link_down_and_up():
         a, b = ns.veth()
         for lanes in (1, 2):
             run = went_down(ns, a, b, lanes, sent[:10])
-            assert_idle(run, 5 if lanes == 1 else 1)
+            t.assert_idle(run, 5 if lanes == 1 else 1)
             ns.run("ip", "link", "set", b, "up")
             run.wait_for(f"{b} is up again")
             f.send(ns, a, sent[10:])
@@ -99,7 +99,7 @@ def test_link_removed_and_made_anew():
         f.send(ns, a, numbered(10))
         ns.run("ip", "link", "del", a)
         run.wait_for(f"{b} was removed")
-        assert_idle(run, 2)
+        t.assert_idle(run, 2)
         assert run.process.poll() is None, "the run ended by itself"
         a, b = ns.veth()
         run.wait_for(f"{b} is up again")
@@ -181,7 +181,7 @@ def test_group_cannot_be_made_anew_without_privileges():
         run.wait_for("was removed")
         ns.veth()
         run.wait_for("CAP_NET_RAW, which this run has given up (--user)")
-        assert_idle(run, 1)
+        t.assert_idle(run, 1)
         assert run.process.poll() is None, "the run ended by itself"
         run.stop()
         assert run.status == 0 and "balanced" in run.stderr, run.stderr

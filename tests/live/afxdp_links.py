@@ -5,7 +5,7 @@ import json, os, re, signal, subprocess, time
 import frames as f
 import weirtest as t
 from afxdp import Taken, need_xdp, numbered
-from frames import assert_idle, node, started
+from frames import node, started
 
 
 def start(ns, text, *options, **more):
@@ -119,7 +119,7 @@ def test_idle_is_idle_and_stops_at_once():
         _, b = ns.veth(queues=2)
         for mode in ("native", "skb"):
             run = start(ns, f"{b} mode={mode}")
-            assert_idle(run)
+            t.assert_idle(run)
             finish(run)
 
 
@@ -173,7 +173,7 @@ def test_link_down_and_up():
             f.send(ns, a, sent[:10])
             ns.run("ip", "link", "set", b, "down")
             run.wait_for(f"{b} went down")
-            assert_idle(run, 1)
+            t.assert_idle(run, 1)
             ns.run("ip", "link", "set", b, "up")
             run.wait_for(f"{b} is up again")
             f.send(ns, a, sent[10:])
@@ -190,7 +190,7 @@ def test_link_that_flaps():
             ns.run("ip", "link", "set", b, "down")
             ns.run("ip", "link", "set", b, "up")
         f.send(ns, a, numbered(10))
-        assert_idle(run, 1)
+        t.assert_idle(run, 1)
         assert out(finish(run)) == 10
 
 
@@ -203,7 +203,7 @@ def test_link_removed_and_made_anew():
         f.send(ns, a, numbered(10))
         ns.run("ip", "link", "del", a)
         run.wait_for(f"{b} was removed")
-        assert_idle(run, 2)
+        t.assert_idle(run, 2)
         assert run.process.poll() is None, "the run ended by itself"
         a, b = ns.veth(queues=2)
         run.wait_for(f"{b} is up again")
@@ -299,7 +299,7 @@ def test_without_privileges_a_new_interface_cannot_be_taken():
         run.wait_for(f"{b} was removed")
         ns.veth()
         run.wait_for(f"{b} is back, but queue 0 needs a new socket, and so CAP_NET_RAW")
-        assert_idle(run, 1)
+        t.assert_idle(run, 1)
         run.stop()
         assert run.status == 0, run.stderr
 

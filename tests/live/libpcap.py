@@ -231,7 +231,7 @@ def test_link_down_up_removed_and_made_anew():
         f.send(ns, a, sent[10:20])
         ns.run("ip", "link", "del", a)
         run.wait_for(f"{b} was removed")
-        assert_idle(run, 1)
+        t.assert_idle(run, 1)
         a, b = ns.veth()
         t.wait_until(lambda: run.stderr.count(f"{b} is up again") == 2, what="no word that it came back")
         f.send(ns, a, sent[20:])
@@ -252,7 +252,7 @@ def test_link_that_gets_another_name_is_one_that_was_removed():
         with f.flow(ns, a, sent[0]):
             ns.run("sh", "-c", f"ip link set {b} down; ip link set {b} name other; ip link set other up")
             run.wait_for(f"{b} was removed")
-            assert_idle(run, 1)
+            t.assert_idle(run, 1)
         ns.run("sh", "-c", f"ip link set other down; ip link set other name {b}; ip link set {b} up")
         run.wait_for(f"{b} is up again")
         f.send(ns, a, sent[10:])
@@ -263,20 +263,13 @@ def test_link_that_gets_another_name_is_one_that_was_removed():
             assert file.read().count("link-down") <= 2
 
 
-def assert_idle(run, seconds):
-    before = t.processor_seconds(run.process)
-    time.sleep(seconds)
-    used = t.processor_seconds(run.process) - before
-    assert used <= max(seconds * 0.01, 0.02) * (10 if t.SANITIZED else 1), f"{used} s of processor time in {seconds} s"
-
-
 def test_idle_is_idle():
     t.need_root()
     with t.Namespace() as ns:
         _, b = ns.veth()
         for device in ("any", b):
             run = started(ns, f"tap = libpcap {device}; tap -> pcap {t.tempdir()}/out.pcap")
-            assert_idle(run, 3)
+            t.assert_idle(run, 3)
             finish(run)
 
 
