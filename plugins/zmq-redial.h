@@ -15,8 +15,7 @@
 #include <string.h>
 #include <zmq.h>
 
-#define REDIAL_REFUSED                                                                             \
-	(ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+#define REDIAL_REFUSED (ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
 #define REDIAL_EVENTS                                                                              \
 	(ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |      \
 	 REDIAL_REFUSED)
