@@ -11,6 +11,9 @@
 #define MESSAGE_MAX   (32 << 20)
 #define MESSAGE_BYTES (256u << 10) /* what hwm counts a message as */
 
+/* Of libzmq, for a link: its own, and both ends of its monitor. */
+#define SOCKETS_EACH 3
+
 unsigned receiver_length(const char *const *list)
 {
 	unsigned n = 0;
@@ -96,6 +99,8 @@ bool receiver_open(struct receiver *receiver, struct weir_self *self)
 		weir_error(self, NULL, "out of memory");
 		return false;
 	}
+	zmq_ctx_set(receiver->context, ZMQ_MAX_SOCKETS,
+		    (int)receiver->n_links * SOCKETS_EACH + ZMQ_MAX_SOCKETS_DFLT);
 	for (unsigned i = 0; i < receiver->n_links; i++)
 		if (!open_link(receiver, self, i))
 			return false;

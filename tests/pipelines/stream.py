@@ -4,7 +4,7 @@
 Subscribers in this file are written against docs/stream.md with libzmq's own binding, so they check the format
 from outside.
 """
-import glob, os, re, signal, socket, struct, time
+import glob, os, re, resource, signal, socket, struct, time
 import zmq
 from streamtest import (END, HEARTBEAT, PLUGINS, PUSHED, SLACK, Peer, collect, counter, finish, finish_after, free_port,
                         ipc, keygen, make_capture, node, out, subscribe, tcpdump, tshark, verdict_of)
@@ -478,6 +478,16 @@ def test_a_source_with_the_wrong_key_says_so():
     for run in source, sink:
         run.process.send_signal(signal.SIGTERM)
         finish(run)
+
+
+def test_six_hundred_publishers_are_not_too_many():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, max(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    endpoints = [ipc() for _ in range(600)]
+    source = Run("-e", f"zmq-source {','.join(endpoints)} -> null")
+    for endpoint in endpoints[0], endpoints[-1]:
+        finish(Run("-e", f"pcap-replay {make_capture(10)} -> zmq {endpoint} wait-for=1"))
+    finish_after(source, signal.SIGTERM, 1)
+    assert out(source, "zmq-source:1", "out") == 20
 
 
 def test_idle_means_idle():
