@@ -8,7 +8,7 @@ import glob, os, re, resource, signal, socket, struct, time
 import zmq
 from streamtest import (END, HEARTBEAT, PLUGINS, PUSHED, SLACK, Peer, collect, counter, finish, finish_after, free_port,
                         ipc, keygen, make_capture, node, out, subscribe, tcpdump, tshark, verdict_of)
-from weirtest import Run, assert_idle, main, need_program, tempdir, wait_until, weir
+from weirtest import Run, Skip, assert_idle, main, need_program, tempdir, wait_until, weir
 
 
 # ---- The packets and the format ----
@@ -481,7 +481,10 @@ def test_a_source_with_the_wrong_key_says_so():
 
 
 def test_six_hundred_publishers_are_not_too_many():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, max(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most < 4096:
+        raise Skip(f"only {most} open files are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, most))
     endpoints = [ipc() for _ in range(600)]
     source = Run("-e", f"zmq-source {','.join(endpoints)} -> null")
     for endpoint in endpoints[0], endpoints[-1]:
