@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -149,12 +150,20 @@ static inline const char *endpoint_occupant(const char *endpoint)
 static inline bool endpoint_attach(struct weir_self *self, void *socket, const char *endpoint,
 				   bool connect)
 {
+	static const char local[] = "tcp://localhost:";
+	bool is_local = !connect && strncmp(endpoint, local, sizeof(local) - 1) == 0;
 	/* For names libzmq asks for one family only, so it is for literal addresses alone. */
 	int ipv6 = strstr(endpoint, "://[") != NULL;
 	const char *problem = connect ? NULL : endpoint_occupant(endpoint);
 	char found[256] = "";
+	char numeric[64];
 	size_t len = sizeof(found);
 
+	if (is_local) { /* libzmq listens on numbers only */
+		snprintf(numeric, sizeof(numeric), "tcp://127.0.0.1:%s",
+			 endpoint + sizeof(local) - 1);
+		endpoint = numeric;
+	}
 	if (!problem && (zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof(ipv6)) != 0 ||
 			 (connect ? zmq_connect : zmq_bind)(socket, endpoint) != 0))
 		problem = errno == ENODEV ? "it names no address or interface of this machine"

@@ -15,7 +15,10 @@
 #include <string.h>
 #include <zmq.h>
 
-#define REDIAL_REFUSED (ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+/* No detail: a sink that cannot read what we say hangs up, as for another key than its own. */
+#define REDIAL_REFUSED                                                                             \
+	(ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |                   \
+	 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 #define REDIAL_EVENTS                                                                              \
 	(ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |      \
 	 REDIAL_REFUSED)

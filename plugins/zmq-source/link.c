@@ -34,12 +34,17 @@ static void go_to(struct link *link, enum link_state state)
 
 static void take_in(struct link *link, unsigned event, int64_t mono_ns)
 {
+	bool tries = event == ZMQ_EVENT_CONNECT_RETRIED;
+
 	if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
 		go_to(link, LINK_CONNECTED);
 	else if (event & REDIAL_REFUSED)
 		go_to(link, LINK_REFUSED);
 	else if (link->state == LINK_CONNECTED)
 		go_to(link, LINK_LOST);
+	else if (tries && link->state == LINK_REFUSED && !link->was_refused)
+		go_to(link, LINK_UNREACHED);
+	link->was_refused = !tries && link->state == LINK_REFUSED;
 	if (link->state == LINK_CONNECTED)
 		link->waits_ns = 0;
 	else if (link->waits_ns == 0)
@@ -86,7 +91,7 @@ static void say(struct weir_self *self, enum link_state state, const char *endpo
 	}
 }
 
-/* All of a state in one line: of several lines a second of one kind only the first is shown. */
+/* All of a state in one line. */
 static void tell(struct link *links, unsigned n, struct weir_self *self, enum link_state state,
 		 int64_t mono_ns)
 {

@@ -21,6 +21,7 @@ struct link {
 	int64_t waits_ns; /* since when it has no connection; 0: it has one, or has not begun */
 	enum link_state state;
 	bool is_news;
+	bool was_refused; /* since it last tried */
 };
 
 /* Of a socket that is to connect, before it does.  False after weir_error(). */
@@ -31,8 +32,8 @@ void link_close(struct link *link); /* takes a zeroed one */
  * owns the socket. */
 void link_hear(struct link *link, int64_t mono_ns);
 
-/* Says of all links what is new: connections at once, others when there has been none for a
- * second. */
+/* Says of all links what is new: connections, and what has had none for a second.  To be called
+ * once a second: of several lines a second of one kind only the first is shown. */
 void links_tell(struct link *links, unsigned n, struct weir_self *self, int64_t mono_ns);
 
 #endif

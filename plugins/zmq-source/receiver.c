@@ -11,6 +11,9 @@
 #define MESSAGE_MAX   (32 << 20)
 #define MESSAGE_BYTES (256u << 10) /* what hwm counts a message as */
 
+/* More than the second for which core keeps back lines of one kind. */
+#define TELL_NS 1050000000LL
+
 /* Of libzmq, for a link: its own, and both ends of its monitor. */
 #define SOCKETS_EACH 3
 
@@ -168,7 +171,10 @@ void receiver_hear(struct receiver *receiver, struct weir_self *self, int64_t mo
 {
 	for (unsigned i = 0; i < receiver->n_links; i++)
 		link_hear(&receiver->links[i], mono_ns);
+	if (mono_ns < receiver->tell_ns)
+		return;
 	links_tell(receiver->links, receiver->n_links, self, mono_ns);
+	receiver->tell_ns = mono_ns + TELL_NS;
 }
 
 void receiver_close(struct receiver *receiver)

@@ -27,6 +27,7 @@ struct receiver {
 	struct link *links;    /* one an endpoint */
 	zmq_pollitem_t *items; /* their sockets */
 	unsigned n_links, turn;
+	int64_t tell_ns;            /* when to say next what is new of them */
 	zmq_msg_t frames[N_FRAMES]; /* of the last message */
 	bool has_frames;
 };

@@ -83,9 +83,14 @@ static void take_in(struct peers *peers, const char *endpoint, unsigned event, i
 
 	if (redial)
 		redial_take_in(redial, event, mono_ns);
-	if (event & FAILED)
+	if (event & FAILED) {
 		peers->refused++, peers->failed++;
-	else if (event & ZMQ_EVENT_DISCONNECTED)
+		if (event != ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) /* which zap.c has told */
+			weir_log(
+				peers->self, WEIR_WARN,
+				"a connection became no peer: it has another key for this sink, or "
+				"none, or does not speak ZeroMQ");
+	} else if (event & ZMQ_EVENT_DISCONNECTED)
 		went(peers);
 	else if (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
 		came(peers);

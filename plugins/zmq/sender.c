@@ -347,9 +347,9 @@ static void tell_unheard(struct sender *sender)
 	if (sender->had_peers || packets == 0)
 		return;
 	weir_log(sender->self, WEIR_WARN,
-		 "nobody had subscribed: %llu packets were sent to no one. With wait-for=1 a file "
-		 "waits for a subscriber",
-		 (unsigned long long)packets);
+		 "nobody had subscribed to %s: %llu packets were sent to no one. With wait-for=1 a "
+		 "file waits for a subscriber",
+		 sender->topics->name, (unsigned long long)packets);
 }
 
 /* libzmq's own lingering cannot tell what it dropped, so the waiting is done here; what it still

@@ -118,9 +118,12 @@ static bool zmq_start(struct weir_self *self)
 	for (struct sender *sender = node->senders; sender && good; sender = sender->next)
 		good = sender_start(sender);
 	if (config->wait_for > 0 && good)
-		weir_log(self, WEIR_INFORM, "wait-for=%lld: nothing is sent before so many %s",
-			 (long long)config->wait_for,
-			 config->mode == MODE_PUB ? "subscriptions" : "workers");
+		weir_log(self, WEIR_INFORM,
+			 config->mode == MODE_PUB
+				 ? "wait-for=%lld: nothing is sent before so many subscriptions to "
+				   "%s/"
+				 : "wait-for=%lld: nothing is sent before so many workers of %s",
+			 (long long)config->wait_for, config->name ? config->name : self->name);
 	return good;
 }
 

@@ -181,7 +181,7 @@ def test_wait_for_makes_the_stream_complete_from_its_first_message():
 
 def test_a_stream_that_nobody_heard_is_said_to_be_one():
     run = weir("-e", f"pcap-replay {make_capture(100)} -> zmq {ipc()}")
-    assert "nobody had subscribed: 100 packets were sent to no one" in run.stderr, run.stderr
+    assert "nobody had subscribed to zmq:1/00/: 100 packets were sent to no one" in run.stderr, run.stderr
 
 
 def test_waiting_for_subscribers_does_not_hold_up_a_stop():
@@ -445,6 +445,13 @@ def test_too_few_descriptors_are_an_error_and_no_abort():
         assert "limit of 40 open files" in run.stderr and "ulimit -n" in run.stderr, run.stderr
 
 
+def test_a_sink_listens_on_localhost_by_name():
+    endpoint = f"tcp://localhost:{free_port()}"
+    reader = Run("-e", f"zmq-source {endpoint} until-end=yes -> null")
+    finish(Run("-e", f"pcap-replay {make_capture(10)} -> zmq {endpoint} wait-for=1"))
+    assert out(finish(reader), "zmq-source:1", "out") == 10
+
+
 def test_the_other_side_can_listen():
     endpoint, path = ipc(), os.path.join(tempdir(), "copy.pcap")
     capture = make_capture(1000)
@@ -474,8 +481,12 @@ def test_a_source_with_the_wrong_key_says_so():
     endpoint = f"tcp://127.0.0.1:{free_port()}"
     sink = Run(*PLUGINS, "-e", f"numbers-live pps=10 count=1000000 -> zmq {endpoint} curve-secret={server} curve-allow={friend}.pub")
     source = Run("-e", f"zmq-source {endpoint} curve-secret={stranger} curve-server={server}.pub -> null")
+    other = Run("-e", f"zmq-source {endpoint} curve-secret={friend} curve-server={stranger}.pub -> null")
     source.wait_for(f"no handshake with {endpoint}")
-    for run in source, sink:
+    other.wait_for(f"no handshake with {endpoint}")
+    sink.wait_for("a connection became no peer")
+    assert "no connection" not in source.stderr + other.stderr
+    for run in source, other, sink:
         run.process.send_signal(signal.SIGTERM)
         finish(run)
 
