@@ -169,7 +169,8 @@ static int command_keygen(const struct weir_arguments *arguments)
 static int command_help(void)
 {
 	fputs("weir run FILE      run the pipeline until its sources end, or a signal\n"
-	      "weir check FILE    say all that is wrong with it, without opening anything\n"
+	      "weir check FILE    say all that is wrong with it, without opening devices or "
+	      "captures\n"
 	      "weir plan FILE     say how it would run: lanes, buffers, copies, privileges\n"
 	      "weir graph FILE    its graph in Graphviz form\n"
 	      "weir plugins       the plugins found; with a NAME its options, outputs and "

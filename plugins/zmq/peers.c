@@ -6,15 +6,11 @@
 
 #include <stdlib.h>
 
-#define FAILED                                                                                     \
-	(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |              \
-	 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-
 bool peers_open(struct peers *peers, void *context, void *socket, struct weir_self *self)
 {
 	peers->self = self;
 	peers->socket = socket;
-	peers->monitor = monitor_open(self, context, socket, REDIAL_EVENTS | FAILED);
+	peers->monitor = monitor_open(self, context, socket, REDIAL_EVENTS);
 	return peers->monitor;
 }
 
@@ -77,20 +73,26 @@ static void went(struct peers *peers)
 	weir_event(peers->self, "consumer-went", "%u connected", before - 1);
 }
 
+static void refused(struct peers *peers, unsigned event)
+{
+	peers->refused++;
+	peers->failed++;
+	if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+		return; /* zap.c has told */
+	weir_log(peers->self, WEIR_WARN,
+		 "a connection became no peer: it has another key for this sink, or none, or does "
+		 "not speak ZeroMQ");
+}
+
 static void take_in(struct peers *peers, const char *endpoint, unsigned event, int64_t mono_ns)
 {
 	struct redial *redial = redial_of(peers, endpoint);
 
 	if (redial)
 		redial_take_in(redial, event, mono_ns);
-	if (event & FAILED) {
-		peers->refused++, peers->failed++;
-		if (event != ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) /* which zap.c has told */
-			weir_log(
-				peers->self, WEIR_WARN,
-				"a connection became no peer: it has another key for this sink, or "
-				"none, or does not speak ZeroMQ");
-	} else if (event & ZMQ_EVENT_DISCONNECTED)
+	if (event & REDIAL_REFUSED)
+		refused(peers, event);
+	else if (event & ZMQ_EVENT_DISCONNECTED)
 		went(peers);
 	else if (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
 		came(peers);

@@ -21,7 +21,7 @@ struct peers {
 
 /* False after weir_error(). self: of the node, for events. */
 bool peers_open(struct peers *peers, void *context, void *socket, struct weir_self *self);
-/* The socket is going to connect to that, which is copied.  False: out of memory. */
+/* The socket connects to that, which is copied.  False: out of memory. */
 bool peers_expect(struct peers *peers, const char *endpoint);
 /* Takes in what the monitor has to say; the thread that owns the socket. */
 void peers_hear(struct peers *peers, int64_t mono_ns);

@@ -256,7 +256,7 @@ static void hear(struct sender *sender)
 	if (!push)
 		hear_subscriptions(sender);
 	present = push ? atomic_load(&sender->peers.connected) : sender->subscriptions;
-	sender->had_peers |= present > 0;
+	sender->was_heard |= sender->subscriptions > 0;
 	weir_witness(sender->self, PEERS, atomic_load(&sender->peers.connected));
 	weir_witness(sender->self, FAILED_HANDSHAKES, sender->peers.failed);
 	weir_witness(sender->self, REFUSED_KEYS, sender->zap.refused);
@@ -344,7 +344,7 @@ static void tell_unheard(struct sender *sender)
 
 	for (struct topic *topic = sender->topics; topic; topic = topic->next)
 		packets += topic->before;
-	if (sender->had_peers || packets == 0)
+	if (sender->config->mode == MODE_PUSH || sender->was_heard || packets == 0)
 		return;
 	weir_log(sender->self, WEIR_WARN,
 		 "nobody had subscribed to %s: %llu packets were sent to no one. With wait-for=1 a "

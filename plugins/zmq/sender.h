@@ -88,7 +88,7 @@ struct sender {
 	struct body *held; /* numbered, but libzmq had no room yet */
 	zmq_msg_t frame;   /* of held */
 	unsigned subscriptions;
-	bool had_peers; /* at any time: subscriptions (PUB), workers (PUSH) */
+	bool was_heard; /* there has been a subscription */
 };
 
 /* Opens the endpoints. False after weir_error(); sender_close() is due in any case. */

@@ -184,6 +184,11 @@ def test_a_stream_that_nobody_heard_is_said_to_be_one():
     assert "nobody had subscribed to zmq:1/00/: 100 packets were sent to no one" in run.stderr, run.stderr
 
 
+def test_what_no_worker_takes_is_counted_and_no_subscription_is_missed():
+    run = weir("-e", f"pcap-replay {make_capture(100)} -> zmq {ipc()} connect=yes mode=push linger=0s")
+    assert out(run, "zmq:1", "abandoned") == run.report["lost"] == 100 and "subscribed" not in run.stderr, run.stderr
+
+
 def test_waiting_for_subscribers_does_not_hold_up_a_stop():
     run = Run("-e", f"pcap-replay {make_capture(10)} -> zmq {ipc()} wait-for=1")
     run.wait_for("running")
